@@ -40,7 +40,7 @@ func addHelp(root *cobra.Command) {
 			return nil
 		}
 		if document := topics[strings.ToLower(rest[0])]; document != "" && found == root {
-			return app.UsageError("docs/"+document+" in "+repository+" is about it", "there is no command `rayctl %s`", rest[0])
+			return app.UsageError("docs/"+document+" in "+repository+" describes it", "there is no command `rayctl %s`", rest[0])
 		}
 		if l := spec.LauncherMeant(rest[0]); l != "" && found == root {
 			return app.UsageError("`rayctl doctor --launcher "+l+"` checks what it needs, and docs/cluster-file.md in "+repository+" lists its keys", "there is no command `rayctl %s`", rest[0])

@@ -40,12 +40,12 @@ func TestRequirementsRefused(t *testing.T) {
 		{"pip: 3", "job.pip: must be a list, or the name of a requirements file, not 3, a number"},
 		{"pip: {packages: [a]}", "job.pip: must be a list, or the name of a requirements file, not a map"},
 		{"pip: constrained.txt", "constrained.txt has the line \"-c pins.txt\", and the nodes do not have that file: write its versions into constrained.txt, or the absolute path"},
-		{"pip: a.txt", "b.txt has the line \"-r a.txt\", and is itself taken in by that file: remove one of the two lines"},
+		{"pip: a.txt", "b.txt has the line \"-r a.txt\", and that file includes it: remove one of the two lines"},
 		{"pip: incomplete.txt", "the requirements file " + dir + "/nosuch.txt does not exist: -r in " + dir + "/incomplete.txt is relative to that file's directory"},
 		{"pip: [a, -r requirements.txt]", "job.pip[1]: -r requirements.txt names a file that the nodes do not have: a requirements file is given instead of the list, as in job.pip: requirements.txt"},
 		{"runtimeEnv: {pip: [a]}", "pip has a field of its own: use job.pip, which takes a list or the name of a requirements file"},
 		{"pip: [a], runtimeEnv: {pip: requirements.txt}", "use job.pip, which takes"},
-		{"runtimeEnv: {uv: {packages: requirements.txt}}", "job.runtimeEnv.uv.packages: Ray wants a list there: use job.uv, which takes"},
+		{"runtimeEnv: {uv: {packages: requirements.txt}}", "job.runtimeEnv.uv.packages: Ray accepts only a list there: use job.uv, which takes"},
 	} {
 		for _, verb := range []string{"run", "submit", "render"} {
 			apptest.WriteFiles(t, dir, map[string]string{"rayctl.yaml": "job: {entrypoint: 'true', " + c.job + "}\n"})

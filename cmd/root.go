@@ -26,8 +26,8 @@ const (
 func NewRoot(a *app.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "rayctl",
-		Short: "Ray clusters from whatever you have: this machine, Slurm, Kubernetes with KubeRay",
-		Long: "rayctl gets a Ray cluster from this machine, a Slurm cluster or a Kubernetes cluster with KubeRay, runs a job on it,\n" +
+		Short: "Run Ray clusters and jobs on this machine, Slurm or Kubernetes (KubeRay)",
+		Long: "rayctl starts a Ray cluster on this machine, on Slurm or on Kubernetes with KubeRay, runs a job on it,\n" +
 			"follows its output, exits with its exit code, and leaves nothing behind.",
 		Example: "  rayctl run -- python train.py         # the whole life of one job\n" +
 			"  rayctl up && rayctl submit -- python a.py && rayctl down",

@@ -44,7 +44,7 @@ func TestAnswers(t *testing.T) {
 		"an error that stops": {stops(http.StatusInternalServerError), dashboardclient.Config{}, `list jobs: [{"type":`},
 		"busy and stops":      {stops(http.StatusBadGateway), dashboardclient.Config{}, `list jobs: [{"type":`},
 		"never begins":        {func(http.ResponseWriter, *http.Request) { <-stopped }, dashboardclient.Config{}, "no answer"},
-		"no end":              {func(w http.ResponseWriter, _ *http.Request) { endless(w) }, dashboardclient.Config{}, "the answer has no end: it is longer than 128 MiB"},
+		"no end":              {func(w http.ResponseWriter, _ *http.Request) { endless(w) }, dashboardclient.Config{}, "the answer is too long: it has more than 128 MiB"},
 		"busy":                {busy, dashboardclient.Config{Retry: dashboardclient.Retry{Max: -1}}, "busy: it answered 503 Service Unavailable, with Retry-After: 3600"},
 		"wants a token":       {refuses, dashboardclient.Config{}, "requires a token, and none was given"},
 		"wants another":       {refuses, dashboardclient.Config{Token: "secret-token"}, "does not accept the token that was given"},

@@ -98,7 +98,7 @@ func (c *Client) apiError(doing string, response *http.Response, body []byte) er
 	case http.StatusUnauthorized:
 		e.kind, e.Message = ErrUnauthorized, "the dashboard at "+c.URL()+" requires a token, and none was given"
 		if c.gaveToken(response) { // Ray answers 403 to a wrong one
-			e.Message = "what answers at " + c.URL() + " does not accept the token that was given: it is another cluster's, or a proxy before the dashboard wants something else"
+			e.Message = "what answers at " + c.URL() + " does not accept the token that was given: it is another cluster's token, or a proxy in front of the dashboard needs other credentials"
 		}
 	case http.StatusForbidden:
 		e.kind, e.Message = ErrUnauthorized, "the dashboard at "+c.URL()+" refused the token: it is not this cluster's"
@@ -149,7 +149,7 @@ func kubernetes(body []byte) string {
 func (c *Client) notRay(doing string, status int, body []byte) error {
 	_, line := summarize(string(body))
 	return &APIError{Doing: doing, Status: status,
-		Message: fmt.Sprintf("what answers at %s is not a Ray dashboard: it said %q", c.URL(), shorten(line, 80))}
+		Message: fmt.Sprintf("what answers at %s is not a Ray dashboard: it answered %q", c.URL(), shorten(line, 80))}
 }
 
 // exceptionLine is the line of a Python traceback that names the exception: "ValueError: Job with ...", "ray.exceptions.X: ...".

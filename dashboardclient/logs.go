@@ -81,10 +81,10 @@ var vague = regexp.MustCompile(`Internal Server Error|network problems|non-ok st
 
 const (
 	agentLogLines = 200 // hold a traceback
-	agentLogNodes = 16  // are asked: the log says nothing about most of them
+	agentLogNodes = 16  // are asked: most of them have no entry in the log
 )
 
-// AgentLogs returns what the agents' logs say about a job that did not start, if Ray's message does not have the cause. Ray's record of the job does not name the
+// AgentLogs returns the lines of the agents' logs about a job that did not start, if Ray's message does not have the cause. Ray's record of the job does not name the
 // node, so that there may be logs of several nodes, the head's first. It returns nothing if the logs cannot be read.
 func (c *Client) AgentLogs(ctx context.Context, job *Job) (logs []AgentLog) {
 	if job.Status != JobFailed || !vague.MatchString(job.Message) {
@@ -267,7 +267,7 @@ func (c *Client) explainNode(ctx context.Context, nodeID string, err error) erro
 		}
 		if node.ID == nodeID {
 			return &APIError{Doing: answered.Doing, Status: http.StatusNotFound, kind: ErrNotFound,
-				Message: fmt.Sprintf("node %s (%s) is dead, and its logs with it: %s", nodeID, node.IP, node.StateMessage)}
+				Message: fmt.Sprintf("node %s (%s) is dead, and its logs are lost: %s", nodeID, node.IP, node.StateMessage)}
 		}
 	}
 	return &APIError{Doing: answered.Doing, Status: http.StatusNotFound, kind: ErrNotFound, Message: "the cluster has no node " + nodeID}

@@ -50,7 +50,7 @@ func (f logFile) Explain(ctx context.Context, err error) error {
 // Shorter is the answer that gave too few bytes.
 func (f logFile) Shorter(bytes int64) error {
 	return &APIError{Doing: "read log " + f.name, Status: http.StatusInternalServerError,
-		Message: fmt.Sprintf("the cluster gave %d bytes fewer than before", bytes)}
+		Message: fmt.Sprintf("the cluster sent %d bytes fewer than before", bytes)}
 }
 
 // errStreamFailed is the kind of an error that a dashboard wrote into the stream instead of log bytes.

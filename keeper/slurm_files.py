@@ -146,7 +146,7 @@ def kind(request):
 
 
 def make(request):
-    """A directory and its parents: ours alone, or, with a mode for others too, as the user's own umask says."""
+    """A directory and its parents: ours alone, or, with a mode for others too, as the user's umask sets it."""
     mode = request.get("mode", 0o700)
     if mode & 0o077:
         ours = os.umask(USERS_UMASK)

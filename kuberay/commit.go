@@ -28,7 +28,7 @@ func (l *Launcher) createCluster(ctx context.Context, c *api.Client, p *objects.
 	l.keepHead(rc)
 	if held, _, _ := unstructured.NestedBool(created.Object, "spec", "suspend"); held && p.Spec.Head.Early {
 		return launcher.Fail(runstate.CodeStartFailed, nil, "leave out head.early, or use a namespace without it (kuberay.namespace)",
-			"the head of %s cannot come before the workers: a queueing system such as Kueue holds RayClusters in namespace %s until it admits them as a whole", rc.Name, c.Namespace)
+			"the head of %s cannot start before the workers: a queueing system such as Kueue holds RayClusters in namespace %s until it admits them as a whole", rc.Name, c.Namespace)
 	}
 	return c.CreateGang(ctx, p, rc)
 }

@@ -49,9 +49,9 @@ func TestDoctor(t *testing.T) {
 		checks := findings(t, b.l, s)
 		for name, want := range map[string]string{
 			"Kubernetes": "v1.", "namespace": b.namespace, "permissions": "all", "gang scheduling": "queue default is Open",
-			"GPUs": "1 wanted", "KubeRay": "the operator acts", "pods and DNS": "finds kubernetes.default.svc",
+			"GPUs": "the file asks for 1", "KubeRay": "the operator works", "pods and DNS": "resolves kubernetes.default.svc",
 			"objects": "would take Job, Secret, Service, RayCluster, PodGroup", "quota": "the namespace has none", "pods of the cluster": "one of each group",
-			"Volcano": "its scheduler acts", "named objects": "the file names no",
+			"Volcano": "its scheduler works", "named objects": "the file names no",
 		} {
 			if c := checks[name]; !c.OK || !strings.Contains(c.Detail, want) {
 				t.Errorf("%s: %+v, want %q", name, c, want)
@@ -75,7 +75,7 @@ func TestDoctor(t *testing.T) {
 			"imagePullSecrets": []any{map[string]any{"name": "no-registry"}},
 		}})
 		checks := findings(t, b.l, s)
-		fails(t, checks, "GPUs", "w wants 1 nodes with 9 nvidia.com/gpu")
+		fails(t, checks, "GPUs", "group w asks for 1 nodes with 9 nvidia.com/gpu")
 		fails(t, checks, "gang scheduling", "no queue nosuch")
 		fails(t, checks, "pods and DNS", "registry.invalid/nosuch:2.60.0")
 		fails(t, checks, "named objects", `PersistentVolumeClaim no-runs does not exist, Secret half has no key "key", Secret no-registry does not exist create what is missing in namespace `+b.namespace)
@@ -115,15 +115,15 @@ func TestDoctor(t *testing.T) {
 		l := b.limited(t, reachingBy(t))
 		checks := findings(t, l, nil)
 		fails(t, checks, "permissions", "create pods/portforward (or get, create and update services/proxy)")
-		fails(t, checks, "KubeRay", "cannot be tried")
+		fails(t, checks, "KubeRay", "permissions are missing")
 		s := smallSpec()
 		s.Head.Sections = kuberayspec.PatchIn(spec.Object{"spec": map[string]any{"volumes": []any{noRuns}}})
 		checks = findings(t, b.limited(t, reachingBy(t, proxyOnly)), s)
 		if c := checks["permissions"]; !c.OK {
 			t.Errorf("with the proxy alone: %+v", c)
 		}
-		if c := checks["named objects"]; !c.OK || c.Detail != "may not be looked at: PersistentVolumeClaim no-runs" {
-			t.Errorf("a claim that may not be looked at: %+v", c)
+		if c := checks["named objects"]; !c.OK || c.Detail != "not checked, because you may not get them: PersistentVolumeClaim no-runs" {
+			t.Errorf("a claim that the user may not get: %+v", c)
 		}
 		fails(t, findings(t, b.limited(t, without(minimalRole(t), "create", "rayclusters")), nil), "permissions", "not permitted: create rayclusters")
 		s = smallSpec()

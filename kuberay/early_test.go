@@ -205,7 +205,7 @@ func (b bed) earlyQueueLimit(t *testing.T) func(t *testing.T) {
 	}
 }
 
-// earlyHeld: where a queueing system holds every RayCluster until all of it is admitted the launch says so, and leaves nothing. The webhook does what Kueue's does
+// earlyHeld: where a queueing system holds every RayCluster until all of it is admitted, the launch is refused with that reason, and leaves nothing. The webhook does what Kueue's does
 // for RayClusters without a queue's name (manageJobsWithoutQueueName).
 func earlyHeld(t *testing.T) {
 	b := newBed(t)

@@ -64,14 +64,14 @@ func (l *Launcher) look(ctx context.Context, c *api.Client, p *objects.Plan) (wh
 	case !api.IsOurs(job, objects.RoleKeeper, name):
 		return nothing, "", api.Taken(job)
 	case job.DeletionTimestamp != nil, observe.JobEnded(job):
-		return changing, "the " + name + " that was there is ending", nil
+		return changing, "the previous " + name + " is ending", nil
 	}
 	noted, err := c.NotedCommit(ctx, name)
 	switch {
 	case err != nil:
 		return nothing, "", err
 	case noted == nil && ptr.Deref(job.Spec.Suspend, false) && time.Since(job.CreationTimestamp.Time) > orders.Lease:
-		return changing, "a launch of " + name + " whose client has died is removed", c.DeleteJob(ctx, name, job.UID) // it never got a keeper to end it
+		return changing, "removing a launch of " + name + " whose client has died", c.DeleteJob(ctx, name, job.UID) // it never got a keeper to end it
 	case noted == nil: // its keeper, or Kubernetes, ends it if it is not committed in time, whatever it was to be
 		return changing, "another client is launching " + name, nil
 	case job.Annotations[objects.AnnotationHash] != p.Hash:
@@ -82,7 +82,7 @@ func (l *Launcher) look(ctx context.Context, c *api.Client, p *objects.Plan) (wh
 	case err != nil:
 		l.log.Debug("the commit cannot be repeated", "cluster", name, "error", err)
 	case st != nil && st.Changes > 0 && st.SpecHash != p.Hash: // the client that had it take another file died before that was recorded
-		return nothing, "", conflict(name, "it has taken a changed file")
+		return nothing, "", conflict(name, "its cluster file was changed while it ran")
 	}
 	return same, "", nil
 }
@@ -119,7 +119,7 @@ func (l *Launcher) lookAtRecord(ctx context.Context, c *api.Client, name string)
 	case err != nil:
 		return nothing, "", err
 	case record.DeletionTimestamp != nil, !complete:
-		return changing, "the record of the " + name + " that was there is not finished", nil
+		return changing, "the record of the previous " + name + " is not complete yet", nil
 	}
 	return changing, "", l.ended(ctx, c, record)
 }

@@ -101,7 +101,7 @@ func TestBatchScheduler(t *testing.T) {
 	lone := job("lone", "echo never")
 	lone.Head.Early, lone.Workers = true, s.Workers
 	_, err = b.l.Launch(t.Context(), lone, launcher.Payload{})
-	if launcher.ExitCode(err) != runstate.CodeStartFailed || !strings.Contains(err.Error(), "the head cannot come before the workers: the KubeRay operator runs with --batch-scheduler=volcano") {
+	if launcher.ExitCode(err) != runstate.CodeStartFailed || !strings.Contains(err.Error(), "the head cannot start before the workers: the KubeRay operator runs with --batch-scheduler=volcano") {
 		t.Errorf("code %d: %v", launcher.ExitCode(err), err)
 	}
 	b.NothingLeft(t, b.namespace, onlyRecords)

@@ -72,7 +72,7 @@ func (l *Launcher) keepHere(ctx context.Context, c *api.Client, p *objects.Plan,
 		return err
 	}
 	if p.Spec.Job.Entrypoint == "" {
-		l.log.Warn("without a keeper no limit of `lifetime` counts: the cluster stays until `rayctl down`", "cluster", rc.Name)
+		l.log.Warn("without a keeper no limit of `lifetime` applies: the cluster stays until `rayctl down`", "cluster", rc.Name)
 		return nil
 	}
 	l.log.Warn("without a keeper the run needs this client: if it is killed or detaches the cluster stays until `rayctl down`", "cluster", rc.Name)

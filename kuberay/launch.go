@@ -155,7 +155,7 @@ func (m *making) furnish(ctx context.Context) error {
 	next.Go(func() error {
 		return c.AfterLeftovers(nextCtx, api.RayClusters, rc.Name, name, func() error { return m.l.createCluster(nextCtx, c, p, rc) })
 	})
-	next.Go(func() error { return c.CreateOnly(nextCtx, api.Jobs, objects.Provisional(p.RecordJob())) }) // whose its name is, existing says
+	next.Go(func() error { return c.CreateOnly(nextCtx, api.Jobs, objects.Provisional(p.RecordJob())) }) // existing finds whose name it is
 	return next.Wait()
 }
 

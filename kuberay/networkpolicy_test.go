@@ -70,7 +70,7 @@ func TestNetworkPolicies(t *testing.T) {
 	r.wantEnd(t, "succeeded", 0, "two nodes\nbegun\ndone\n")
 }
 
-// stranger is a pod that rayctl has not made. It says whether it reaches the head's dashboard.
+// stranger is a pod that rayctl has not made. It reports whether it reaches the head's dashboard.
 func (b bed) stranger(t *testing.T, r *running) string {
 	t.Helper()
 	heads, err := b.Core.CoreV1().Pods(b.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "ray.io/node-type=head,ray.io/cluster=" + string(r.id)})

@@ -42,11 +42,11 @@ func TestNodeTaken(t *testing.T) {
 	b.taint(t, "DeletionCandidateOfClusterAutoscaler", "node.kubernetes.io/unschedulable")
 	b.taint(t, "ToBeDeletedByClusterAutoscaler.of-nobody", "aws-node-termination-handler/spot-itn")
 	r.until(t, "a note on the worker", func(st launcher.Status) bool {
-		return strings.Contains(nodeNotes(st.Timeline), "Draining: its node node1: AWS takes its spot instance back; Ray drains it")
+		return strings.Contains(nodeNotes(st.Timeline), "Draining: its node node1: AWS reclaims its spot instance; Ray drains it")
 	})
 	b.taint(t)
 	r.wantEnd(t, "succeeded", 0, "begun\nworker warned True head False finished\n")
-	if notes := nodeNotes(r.outcome.Receipt.Timeline); !strings.Contains(notes, "Warned: its node node1: AWS takes its spot instance back") || strings.Contains(notes, "autoscaler") {
+	if notes := nodeNotes(r.outcome.Receipt.Timeline); !strings.Contains(notes, "Warned: its node node1: AWS reclaims its spot instance") || strings.Contains(notes, "autoscaler") {
 		t.Errorf("notes on nodes: %s", notes)
 	}
 }

@@ -65,7 +65,7 @@ func quoted(text string) (out []string) {
 	return out
 }
 
-// TestRolePerCommand: each command of the guide's table works for a user who has what the table says and nothing else, and Secrets only by their name; and by
+// TestRolePerCommand: each command of the guide's table works for a user who has the permissions of the table and nothing else, and Secrets only by their name; and by
 // the API server's audit log it uses all of that, except what depends on versions and on what fails.
 func TestRolePerCommand(t *testing.T) {
 	pace.Parallel(t)
@@ -171,7 +171,7 @@ func (u *user) serves(t *testing.T, args ...string) answer {
 }
 
 // TestMinimalRole takes a run through its life with the Role of the guide and nothing else, of which even less is enough: a Role that names the Secrets lets clusters
-// of this name live, and doctor says so; others are refused before anything is left. With the Role itself doctor is content, and nothing stays in the end.
+// of this name live, and doctor reports that; others are refused before anything is left. With the Role itself doctor is content, and nothing stays in the end.
 func TestMinimalRole(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
@@ -191,7 +191,7 @@ func TestMinimalRole(t *testing.T) {
 	named.ResourceNames = []string{"named-rayctl"}
 	l := b.limited(t, append(rules, permit("secrets", "create"), named))
 	s := job("named", waitingDriver)
-	if c := findings(t, l, s)["permissions"]; !c.OK || !strings.Contains(c.Detail, "of Secrets only named-rayctl may be read, so clusters must have this name") {
+	if c := findings(t, l, s)["permissions"]; !c.OK || !strings.Contains(c.Detail, "the only Secret that you may get is named-rayctl, so the cluster must have this name") {
 		t.Errorf("doctor: %+v", c)
 	}
 	fails(t, findings(t, l, job("another", "true")), "permissions", "not permitted: get secrets, patch secrets")

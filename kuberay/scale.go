@@ -44,7 +44,7 @@ func (l *Launcher) Scale(ctx context.Context, id launcher.ID, scales []keeper.Sc
 	return sizes.InForce(rc, groups), nil
 }
 
-// Resize changes the RayCluster as Scale does, and what its autoscaler calls idle.
+// Resize changes the sizes in the RayCluster as Scale does, and the autoscaler's idle timeout.
 func (l *Launcher) Resize(ctx context.Context, id launcher.ID, was, now *spec.ClusterSpec, check bool) error {
 	c, err := l.kube(ctx)
 	if err != nil {

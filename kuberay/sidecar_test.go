@@ -35,7 +35,7 @@ const (
 const pilotAgent = `"image": "rayproject/ray:2.60.0", "command": ["python3", "-c", "import http.server, os\nclass Agent(http.server.BaseHTTPRequestHandler):\n  def do_POST(self):\n    quits = self.path == '/quitquitquit' and self.client_address[0] == '127.0.0.1'\n    self.send_response(200 if quits else 404)\n    self.end_headers()\n    if quits: os._exit(0)\nhttp.server.HTTPServer(('', 15020), Agent).serve_forever()"]`
 
 // inject lets the API server add the proxy to each pod of the namespace by a mutating webhook: as the first container, as Istio does it with
-// holdApplicationUntilProxyStarts; to pods labelled for it as a native sidecar. asks: it leaves out pods that say so in Istio's way.
+// holdApplicationUntilProxyStarts; to pods labelled for it as a native sidecar. asks: it leaves out pods that opt out as Istio documents.
 func (b bed) inject(t *testing.T, asNative, asks bool) {
 	t.Helper()
 	b.injectBeside(t, asNative, stubborn, func(pod corev1.Pod) bool { return !asks || pod.Labels["sidecar.istio.io/inject"] != "false" })
@@ -92,7 +92,7 @@ func TestSidecars(t *testing.T) {
 			t.Errorf("the result: %+v, %v", s, err)
 		}
 	})
-	t.Run("Unwatched", func(t *testing.T) { // nobody watches: `down` says what is there, deletes it, and the result stays
+	t.Run("Unwatched", func(t *testing.T) { // nobody watches: `down` names what is left, deletes it, and the result stays
 		b := newBed(t)
 		b.inject(t, false, false)
 		id := launcher.ID("unwatched")

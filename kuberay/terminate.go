@@ -24,7 +24,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
-// endSlack is how long an end may take beyond the driver's grace before the keeper is taken for stuck. It waits for the record, which may
+// endSlack is how long an end may take beyond the driver's grace until the keeper counts as stuck. The end waits for the record, which may
 // be slow to find it (PATIENCE in keeper/rayctl_keeper/http/handover.py): the driver's output is worth that.
 const endSlack = 150 * time.Second
 
@@ -65,11 +65,11 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 	case ctx.Err() != nil:
 		return api.Interrupted(ctx.Err(), string(id))
 	}
-	l.log.Info("the keeper is not asked any longer", "cluster", id, "reason", err)
+	l.log.Info("the keeper is no longer asked to end the cluster", "cluster", id, "reason", err)
 	return l.force(ctx, c, id, job.UID, end, err)
 }
 
-// ask hands the end to the keeper.
+// ask requests the end from the keeper.
 func (l *Launcher) ask(ctx context.Context, c *api.Client, id launcher.ID, end launcher.End) error {
 	pods, err := c.Core.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: objects.KeeperSelector(string(id))})
 	if l.resident(id) == nil && err == nil && !anyRuns(pods.Items) {
@@ -116,7 +116,7 @@ func (l *Launcher) askPatiently(ctx context.Context, c *api.Client, id launcher.
 	}
 }
 
-// untilGone watches until nothing is left, and says what it waits for.
+// untilGone watches until nothing is left, and reports what it waits for.
 func (l *Launcher) untilGone(ctx context.Context, id launcher.ID) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -127,7 +127,7 @@ func (l *Launcher) untilGone(ctx context.Context, id launcher.ID) error {
 	if err != nil {
 		return err
 	}
-	waits := "nothing was seen of it"
+	waits := "its state is not known"
 	for s := range statuses {
 		if s.Phase.Ended() {
 			return nil
@@ -137,10 +137,10 @@ func (l *Launcher) untilGone(ctx context.Context, id launcher.ID) error {
 			l.log.Info("waiting for its end", "cluster", id, "for", waits)
 		}
 	}
-	return launcher.Fail(runstate.CodeUnreachable, ctx.Err(), "`rayctl status "+string(id)+"` says what is left", "%s did not end in time: %s", id, waits)
+	return launcher.Fail(runstate.CodeUnreachable, ctx.Err(), "`rayctl status "+string(id)+"` shows what is left", "%s did not end in time: %s", id, waits)
 }
 
-// refuseOthers keeps our hands off clusters that rayctl did not make.
+// refuseOthers refuses to end clusters that rayctl did not make.
 func refuseOthers(ctx context.Context, c *api.Client, id launcher.ID) error {
 	rc, err := c.GetCluster(ctx, id)
 	if apierrors.IsNotFound(err) {

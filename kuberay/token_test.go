@@ -8,7 +8,7 @@ import (
 	"github.com/rayctl/rayctl/test/pace"
 )
 
-// TestWithoutToken: for a Ray without tokens the launch and doctor say who reaches what. The image has a newer Ray
+// TestWithoutToken: for a Ray without tokens the launch and doctor report who can connect to what. The image has a newer Ray
 // than its tag says, told to ask for no token: its dashboard answers everybody.
 func TestWithoutToken(t *testing.T) {
 	pace.Parallel(t)

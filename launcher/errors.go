@@ -101,7 +101,7 @@ func TookAnother(st *runstate.State, s *spec.ClusterSpec) bool {
 
 func conflict(id ID, diff []string) error {
 	if len(diff) == 0 {
-		diff = []string{"it has taken a changed file"}
+		diff = []string{"its cluster file was changed while it ran"}
 	}
 	return Fail(runstate.CodeSpec, ErrConflict, "choose another name, or replace it with --recreate", "a cluster named %s exists with another spec (%s)", id, strings.Join(diff, "; "))
 }

@@ -146,7 +146,7 @@ type Selector struct {
 	Labels map[string]string // all must match
 	Names  []string          // any; empty: all
 	All    bool              // finished records too
-	Others bool              // Ray clusters that rayctl did not make, too
+	Others bool              // Ray clusters that rayctl did not start, too
 }
 
 // Matches reports whether phase and labels of a cluster are selected. Launchers apply Names and Others, which decide what is queried at all.
@@ -267,7 +267,7 @@ const (
 	StatusValue    = "1"
 )
 
-// Noter is a launcher that has something to say about a cluster file before a launch, which goes on.
+// Noter is a launcher that can print notes about a cluster file before a launch. They do not stop the launch.
 type Noter interface {
 	Notes(s *spec.ClusterSpec) []string
 }

@@ -31,7 +31,7 @@ type Offers struct {
 	work sync.WaitGroup
 }
 
-// cancelTime bounds the cancellation of a job that the keeper has not been told of.
+// cancelTime bounds the cancellation of a job whose number could not be reported to the keeper.
 const cancelTime = 20 * time.Second
 
 // NewOffers does nothing yet.

@@ -82,7 +82,7 @@ func (rc *Receipt) WriteText(w io.Writer) error {
 		fmt.Fprintf(&b, "          %s GPU-seconds measured, %s busy (%s)\n", num(u.MeasuredGPUSeconds), num(u.MeasuredBusyGPUSeconds), Share(u.MeasuredBusyGPUSeconds, u.MeasuredGPUSeconds))
 	}
 	if len(rc.Attempts) > 1 {
-		fmt.Fprintf(&b, "  tries   %d\n", len(rc.Attempts))
+		fmt.Fprintf(&b, "  attempts %d\n", len(rc.Attempts))
 		for _, a := range rc.Attempts {
 			fmt.Fprintf(&b, "    %d     %s %s", a.Attempt, a.Cause, a.Message)
 			if len(a.Figures) > 0 {

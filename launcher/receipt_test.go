@@ -42,7 +42,7 @@ func TestOnlyNodesAreCharged(t *testing.T) {
 	}
 }
 
-// TestElasticNodesAreCharged: each for as long as it was there, beside the two that must be there.
+// TestElasticNodesAreCharged: each for as long as it was there, beside the two required ones.
 func TestElasticNodesAreCharged(t *testing.T) {
 	at := func(second int64) *time.Time { m := time.Unix(100+second, 0); return &m }
 	s := launcher.Status{Launcher: localspec.Name, Created: *at(0), Since: *at(100), Phase: runstate.Gone}

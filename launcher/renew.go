@@ -55,7 +55,7 @@ func (v *view) letGo(ctx context.Context) {
 		return err
 	})
 	if err != nil {
-		v.log.Warn("the keeper could not be told that this client has detached, so end-on-disconnect will end the run: attach again with `rayctl run --name`", "cluster", v.id, "error", err)
+		v.log.Warn("the keeper could not be notified that this client has detached, so end-on-disconnect will end the run: attach again with `rayctl run --name`", "cluster", v.id, "error", err)
 	}
 }
 

@@ -67,7 +67,7 @@ func TestEndedStatus(t *testing.T) {
 	}
 }
 
-// TestTimelineIsSorted: a start that is told late is where it was.
+// TestTimelineIsSorted: a start that is reported late is at its own time.
 func TestTimelineIsSorted(t *testing.T) {
 	at := func(s int64) time.Time { return time.Unix(s, 0) }
 	s := launcher.StatusOf(&runstate.State{Timeline: []runstate.Event{

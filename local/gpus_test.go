@@ -11,7 +11,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// TestGPUsOfTwoNodes: the nodes of this machine divide its GPUs. Ray counts the GPUs it is told of, without asking a driver, so none are needed.
+// TestGPUsOfTwoNodes: the nodes of this machine divide its GPUs. Ray counts the GPUs in its arguments, without asking a driver, so none are needed.
 func TestGPUsOfTwoNodes(t *testing.T) {
 	state := t.TempDir()
 	l := at(t, state)

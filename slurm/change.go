@@ -121,7 +121,7 @@ func endless(j controller.Job) bool {
 	return j.End.IsZero() || j.End.After(time.Now().AddDate(1, 0, 0))
 }
 
-// latest is when a job of the cluster must be there until, where the keeper's deadline is this.
+// latest is the time until which a job of the cluster must run for this deadline of the keeper.
 func (c *cluster) latest(deadline *time.Time) *time.Time {
 	if deadline == nil {
 		return nil
@@ -143,7 +143,7 @@ func (c *cluster) raise(ctx context.Context, j controller.Job, until *time.Time)
 		return nil
 	}
 	if c.Inside() {
-		return launcher.Fail(runstate.CodePermission, nil, fmt.Sprintf("the allocation is its owner's: `scontrol update JobId=%d TimeLimit=%s`, or ask your site's administrators", j.ID, limit),
+		return launcher.Fail(runstate.CodePermission, nil, fmt.Sprintf("rayctl does not change an allocation that it did not make: `scontrol update JobId=%d TimeLimit=%s`, or ask your site's administrators", j.ID, limit),
 			"job %d, in which %s is, ends at %s", j.ID, c.Name, launcher.Stamp(j.End))
 	}
 	err := c.l.site.Extend(ctx, j.ID, limit)

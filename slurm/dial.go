@@ -39,7 +39,7 @@ func (l *Launcher) Dial(ctx context.Context, id launcher.ID, t launcher.Target) 
 }
 
 func (c *cluster) notReady(what string) error {
-	return launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotReady, "`rayctl status "+c.Name+"` says what it waits for", "the %s of %s does not answer yet", what, c.Name)
+	return launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotReady, "`rayctl status "+c.Name+"` shows what it waits for", "the %s of %s does not answer yet", what, c.Name)
 }
 
 func (c *cluster) ended() error {

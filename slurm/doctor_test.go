@@ -48,7 +48,7 @@ func (b *bed) doctorFindings(t *testing.T) {
 			// A step of the head's size, in the file's environment, as Ray would be started.
 			s.Env, s.Setup = map[string]string{"FROM_FILE": "it's $(id)"}, `[ "$FROM_FILE" = "it's \$(id)" ]; [ "$CUDA_VISIBLE_DEVICES" = 0,1 ]`
 		}, says: "Ray on node1: 2.60.0"},
-		"version of the node": {says: "token: Ray asks for the cluster's own"},
+		"version of the node": {says: "token: Ray checks the cluster's token"},
 		"setup":               {change: func(s *spec.ClusterSpec) { s.Setup = "echo no such licence; false" }, check: "Ray on node1", hint: "setup"},
 		"no runtime":          {change: func(s *spec.ClusterSpec) { s.Image, slurmspec.Of(s).ContainerRuntime = "ray.sif", "apptainer" }, check: "container on node1", hint: "slurm.modules"},
 		"partition":           {change: func(s *spec.ClusterSpec) { slurmspec.Of(s).Partition = "nope; $(id)" }, check: "request", hint: "slurm.partition"},
@@ -118,7 +118,7 @@ func (b *bed) doctorFindings(t *testing.T) {
 	}
 }
 
-// crowded: where no node is free for the head, doctor looks at a smaller part of one and says so. It waits half a minute for the head's; the function that
+// crowded: where no node is free for the head, doctor checks a smaller part of one and reports that. It waits half a minute for the head's; the function that
 // crowded returns waits for the result.
 func (b *bed) crowded(t *testing.T) func() {
 	g := b.gate(t)
@@ -134,7 +134,7 @@ func (b *bed) crowded(t *testing.T) func() {
 	return func() {
 		checks := <-done
 		said := slices.ContainsFunc(checks, func(c launcher.Check) bool {
-			return c.Name == "node" && strings.Contains(c.Detail, "no node gave") && strings.Contains(c.Detail, "--cpus-per-task=12")
+			return c.Name == "node" && strings.Contains(c.Detail, "no node had") && strings.Contains(c.Detail, "--cpus-per-task=12")
 		})
 		if bad := failing(checks); len(bad) > 0 || !said || checks[len(checks)-1].Name != "clock" {
 			t.Errorf("doctor finds %q: %+v", bad, checks)

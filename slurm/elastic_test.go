@@ -20,7 +20,7 @@ import (
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
-// TestElastic is about companion jobs, which are the nodes of elastic groups above those that must be there: whatever happens, none outlives its cluster.
+// TestElastic is about companion jobs, which are the nodes of elastic groups above the required ones: whatever happens, none outlives its cluster.
 // What they do in a good run is in the conformance suite, and what does not end the run is TestElasticFaults'.
 func TestElastic(t *testing.T) {
 	pace.Parallel(t)
@@ -33,7 +33,7 @@ func TestElastic(t *testing.T) {
 	b.leavesNothing(t)
 }
 
-// wantsTwo is a driver that wants two nodes of group b, one of which must be there, when the gate is open.
+// wantsTwo is a driver that wants two nodes of group b, one of which is required, when the gate is open.
 func (b *bed) wantsTwo(name string, g gate) *spec.ClusterSpec {
 	s := b.twoGroups()
 	s.Name = name
@@ -54,7 +54,7 @@ func last(s launcher.Status) runstate.Allocation {
 	return allocation(s, runstate.PurposeElastic)
 }
 
-// companionQueued: a node that must be there and is lost is replaced by a companion. Slurm's reason is shown while another one waits; the keeper's death ends it, and
+// companionQueued: a required node that is lost is replaced by a companion. Slurm's reason is shown while another one waits; the keeper's death ends it, and
 // one that is starting.
 func (b *bed) companionQueued(t *testing.T) {
 	g := b.gate(t)
@@ -64,7 +64,7 @@ func (b *bed) companionQueued(t *testing.T) {
 	g.open()
 	both := r.until("of two nodes", func(s launcher.Status) bool { return last(s).State == "granted" && alive(s, "b-1") })
 	b.killSupervisor(t, host(t, both, "b-0"))
-	again := r.until("of the node that must be there again", func(s launcher.Status) bool {
+	again := r.until("of the required node again", func(s launcher.Status) bool {
 		return strings.HasPrefix(last(s).ID, "b-0.") && last(s).State == "granted" && alive(s, "b-0")
 	})
 	if err := os.WriteFile(hold, nil, 0o644); err != nil {
@@ -175,7 +175,7 @@ print("another node:", one != two, flush=True)'`
 	b.nothingLeft(t, s.Name)
 }
 
-// killSupervisor kills that of a node of the cluster's own step, which so cannot say anything.
+// killSupervisor kills that of a node of the cluster's own step, which then cannot report anything.
 func (b *bed) killSupervisor(t *testing.T, host string) {
 	t.Helper()
 	all, err := b.Processes(host)

@@ -114,7 +114,7 @@ while True:
         break
 `
 
-// lossy stands before the real sbatch in PATH: it counts, where there is a file "lose" it submits and says nothing, and where there is a file "login-only" it
+// lossy stands before the real sbatch in PATH: it counts, where there is a file "lose" it submits and prints nothing, and where there is a file "login-only" it
 // refuses on compute nodes as a partition with AllocNodes does (slurm.conf(5)), to which Slurm does not hold root.
 const lossy = `#!/bin/sh
 if [ -e PLACE/login-only ] && [ "$(hostname)" != ctl ]; then

@@ -63,7 +63,7 @@ func (e *disturbed) answerLost(t *testing.T) {
 	}
 }
 
-// refused: compute nodes may not submit; the client that watches does it once for all nodes that are asked for at once, and the timeline says that they need one.
+// refused: compute nodes may not submit; the client that watches does it once for all nodes that are asked for at once, and the timeline notes that they need one.
 func (e *disturbed) refused(t *testing.T) {
 	e.touch(t, "login-only")
 	defer e.allow(t)
@@ -115,11 +115,11 @@ func (e *disturbed) never(t *testing.T) {
 	again("MaxTime=UNLIMITED")
 }
 
-// maxAllocations: there are no more nodes than the file allows, and a note says so once. Those that are asked for at once are one job array, and go one by one.
+// maxAllocations: there are no more nodes than the file allows, and a note reports that once. Those that are requested at once are one job array, and go one by one.
 func (e *disturbed) maxAllocations(t *testing.T) {
 	submitted := e.submitted(t)
 	e.order(t, "b", 3)
-	words := "group b is to have 1 more nodes, and the 2 that scaling.maxAllocations allows are there"
+	words := "group b needs 1 more nodes, but the cluster already has the 2 that scaling.maxAllocations allows"
 	e.noted(t, words)
 	if s := e.have(t, 2); strings.Count(notes(s), words) != 1 {
 		t.Errorf("notes: %s", notes(s))
@@ -152,13 +152,13 @@ func (e *disturbed) array(t *testing.T) (number string) {
 	return number
 }
 
-// unmet: demand that no group can satisfy is told in Ray's stead, and asks for nothing.
+// unmet: the keeper notes demand that no group can satisfy, and requests nothing for it.
 func (e *disturbed) unmet(t *testing.T) {
 	before := e.submitted(t)
 	e.order(t, "huge", 1000)
 	e.until("both told", func(s launcher.Status) bool {
 		return strings.Contains(notes(s), "tasks or actors wait for a node with CPU 1000, and no group has such nodes") &&
-			strings.Contains(notes(s), "and how much memory a node of group c has is not known before there was one: give the group memory in the cluster file")
+			strings.Contains(notes(s), "but the memory of group c is not known before its first node: set the group's memory in the cluster file")
 	})
 	e.touch(t, "enough")
 	if n := e.submitted(t) - before; n > 0 {
@@ -217,7 +217,7 @@ func (e *disturbed) noted(t *testing.T, words string) launcher.Status {
 	return e.until("told "+words, func(s launcher.Status) bool { return strings.Contains(notes(s), words) })
 }
 
-// notes are what the timeline says of scaling.
+// notes are the timeline's messages about scaling.
 func notes(s launcher.Status) (text string) {
 	for _, ev := range s.Timeline {
 		if ev.Kind == "scaling" {

@@ -153,7 +153,7 @@ func (b *bed) reasons(t *testing.T, flag string) {
 				case st.Due != nil:
 					launcher.Tend(t.Context(), l, id, *st.Due, slog.Default())
 				}
-				return isGone(st) || !test.never && strings.HasPrefix(st.Reason.Code, test.code) // what can never run says why while it waits, too, and is ended
+				return isGone(st) || !test.never && strings.HasPrefix(st.Reason.Code, test.code) // a job that can never run shows the reason while it waits, too, and is ended
 			})
 			switch {
 			case test.gc != collected:
@@ -226,7 +226,7 @@ func (b *bed) others(t *testing.T) {
 	b.cancelledBySomebody(t, l, id)
 }
 
-// cancelledBySomebody: where the site has accounting, a cluster whose job somebody cancelled says who that was.
+// cancelledBySomebody: where the site has accounting, the end of a cluster whose job somebody cancelled names that user.
 func (b *bed) cancelledBySomebody(t *testing.T, l *slurm.Launcher, id launcher.ID) {
 	t.Helper()
 	b.scancel(t, id)

@@ -94,7 +94,7 @@ func (b *bed) partitionsApart(t *testing.T) {
 		return found
 	}
 	const both = "from partition cpu to the default partition"
-	if c := find("head"); len(c) != 1 || !c[0].OK || !strings.Contains(c[0].Detail, "head.slurm.partition can name another one") || len(find(both)) > 0 {
+	if c := find("head"); len(c) != 1 || !c[0].OK || !strings.Contains(c[0].Detail, "head.slurm.partition chooses another partition") || len(find(both)) > 0 {
 		t.Errorf("an early head in the workers' partition: %+v", c)
 	}
 	s.Head.Sections = slurmspec.GroupIn(&slurmspec.Group{Partition: "cpu"})
@@ -221,7 +221,7 @@ func (b *bed) listening(t *testing.T, node int) map[int]string {
 	return found
 }
 
-// portsTaken: a cluster for which another one on its node has left no ports does not start, and says so. The other one can start again with those that it has.
+// portsTaken: a cluster for which another one on its node has left no ports does not start, and the error has that reason. The other one can start again with those that it has.
 func (b *bed) portsTaken(t *testing.T) {
 	g := b.gate(t)
 	one := func(name, entrypoint string) *begun {

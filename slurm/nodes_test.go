@@ -90,7 +90,7 @@ func (b *bed) realModules(t *testing.T) (name string, user *bed) {
 }
 
 // modules makes a module function, whose singularity has the runtime and a Python that finds its library only by LD_LIBRARY_PATH, as one that was
-// configured with --enable-shared, and says what ld.so says without it. It returns the file that defines it.
+// configured with --enable-shared, and prints ld.so's error without it. It returns the file that defines it.
 func (b *bed) modules(t *testing.T) string {
 	dir := filepath.Join(b.Cluster.Dir, "shared", "modules")
 	define := `module() {

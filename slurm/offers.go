@@ -57,7 +57,7 @@ func (c *cluster) offered(ctx context.Context, argv []string) (controller.Batch,
 	}
 	b.Plan, b.Environment, b.Text = c.l.site.Fitted(ctx, script.PlanOf(c.Run, 0)), c.l.site.Runs.Environment(), string(found[file].Data)
 	if b.Text == "" {
-		return b, launcher.Fail(runstate.CodeUnreachable, nil, "end the cluster: `rayctl down "+c.Name+"`", "%s cannot get more nodes: there is no batch script %s", c.Name, file)
+		return b, launcher.Fail(runstate.CodeUnreachable, nil, "end the cluster: `rayctl down "+c.Name+"`", "%s cannot get more nodes: its batch script %s does not exist", c.Name, file)
 	}
 	return b, nil
 }
@@ -99,7 +99,7 @@ func (c *cluster) expects(argv []string) error {
 	if isOffer(argv, script.CompanionName(c.Record.Spec, c.Record.Nonce), c.Path(""), groups) {
 		return nil
 	}
-	return launcher.Fail(runstate.CodeInternal, nil, "end the cluster: `rayctl down "+c.Name+"`", "%s wants a job submitted that is none of its nodes: %q", c.Name, argv)
+	return launcher.Fail(runstate.CodeInternal, nil, "end the cluster: `rayctl down "+c.Name+"`", "%s requests a job that is not for one of its nodes: %q", c.Name, argv)
 }
 
 // isOffer reports whether sbatch with these arguments submits jobs of this name for nodes of the cluster that has this directory. groups are those of the

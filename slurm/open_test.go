@@ -16,7 +16,7 @@ import (
 	"github.com/rayctl/rayctl/test/raytest"
 )
 
-// TestWithoutToken: a launch with a Ray that has no tokens says who can reach it, before Slurm is asked for anything, which this machine does not have.
+// TestWithoutToken: a launch with a Ray that has no tokens reports who can connect to it, before Slurm is asked for anything, which this machine does not have.
 func TestWithoutToken(t *testing.T) {
 	t.Setenv("PATH", "/usr/bin:/bin")
 	for version, want := range map[string]string{"2.46.0": "Ray 2.46.0 has no tokens (2.52 and later have)", "2.60.0": ""} {
@@ -57,7 +57,7 @@ for fd in glob.glob("/proc/[0-9]*/fd/*"):
 print(ray.__version__, ours > 3, sorted(opened))
 `
 
-// oldRay: a cluster of one node with a real Ray that has no tokens runs, says who can reach it, and no process of it listens for other hosts.
+// oldRay: a cluster of one node with a real Ray that has no tokens runs, reports who can connect to it, and no process of it listens for other hosts.
 func (b *bed) oldRay(t *testing.T) {
 	s := b.named("old-ray", "python -c "+shellescape.Quote(openListeners))
 	s.Ray = spec.Ray{Python: raytest.Env(t, raytest.Ray240), Version: raytest.Ray240}

@@ -93,7 +93,7 @@ func (b *bed) insideJob(t *testing.T) {
 	}
 }
 
-// insideHeterogeneous: an allocation whose parts are unlike is not used, which a launch and doctor say.
+// insideHeterogeneous: an allocation whose parts are unlike is not used, which a launch and doctor report.
 func (b *bed) insideHeterogeneous(t *testing.T) {
 	outer, err := b.Submit(t.Context(), "#SBATCH --ntasks=1 --mem=100\n#SBATCH hetjob\n#SBATCH --ntasks=2 --mem=100\nexec sleep 600")
 	if err != nil {

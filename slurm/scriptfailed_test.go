@@ -57,7 +57,7 @@ exec `+b.python+` -c 'import runpy, sys; sys.version_info = (3, 6, 8, "final", 0
 	})
 }
 
-// doctorFindsOld: doctor says the same of a node's Python beforehand.
+// doctorFindsOld: doctor reports the same about a node's Python beforehand.
 func (b *bed) doctorFindsOld(t *testing.T) {
 	s := b.named("s-old", "echo never")
 	s.Ray.Python = b.python36

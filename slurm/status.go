@@ -106,7 +106,7 @@ func (c *cluster) waiting(j controller.Job, f batchjob.Fate) launcher.Status {
 	return s
 }
 
-// vanished is the last status of a cluster whose launch was given up, or whose record was removed.
+// vanished is the last status of a cluster whose launch was cancelled, or whose record was removed.
 func vanished(name string, r *rundir.Record) launcher.Status {
 	c := cluster{Job: &batchjob.Job{Run: &rundir.Run{Name: name, Record: r}}}
 	return c.status(c.Concluded(runstate.GivenUp()), controller.Job{})

@@ -43,7 +43,7 @@ type watcher struct {
 	again    string         // directory of the attempt after which the job was seen waiting: the next one is to come
 	planned  time.Time      // last known start that Slurm plans for the job
 
-	stream   *tunnels.Stream // nil: the keeper is not heard
+	stream   *tunnels.Stream // nil: there is no connection to the keeper
 	streamed time.Time       // when it was last tried
 	silent   time.Time       // when the stream ended; zero: there was none, or it is still connected
 }

@@ -67,7 +67,7 @@ func (q queue) Require(ctx context.Context) error {
 	cmd.Env = onemachine.Environment()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Run(); err != nil {
-		return launcher.Fail(runstate.CodeConfig, err, "install task-spooler (Debian's package), and see whether `"+strings.Join(argv, " ")+"` works",
+		return launcher.Fail(runstate.CodeConfig, err, "install task-spooler (Debian's package), and check that `"+strings.Join(argv, " ")+"` works",
 			"the queue of task-spooler cannot be used: %v", err)
 	}
 	return nil

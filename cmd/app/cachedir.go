@@ -86,14 +86,14 @@ func (a *App) ForgetToken(c *Cluster) error {
 	}
 	files, err := os.ReadDir(dir)
 	if err != nil {
-		return launcher.Fail(runstate.CodeConfig, err, "remove it yourself", "the token file of %s stays: %v", c.ID, err)
+		return launcher.Fail(runstate.CodeConfig, err, "remove it yourself", "the token file of %s cannot be removed: %v", c.ID, err)
 	}
 	for _, f := range files {
 		if clusterOf(f) != string(c.ID) {
 			continue
 		}
 		if err := os.Remove(filepath.Join(dir, f.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return launcher.Fail(runstate.CodeConfig, err, "remove it yourself", "the token file of %s stays: %v", c.ID, err)
+			return launcher.Fail(runstate.CodeConfig, err, "remove it yourself", "the token file of %s cannot be removed: %v", c.ID, err)
 		}
 	}
 	return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/rayctl/rayctl/cmd/app/apptest"
 )
 
-// TestTunnelHint: what sshd tells of the session is quoted, and only that of a session counts.
+// TestTunnelHint: what sshd prints about the session is quoted, and only that of a session counts.
 func TestTunnelHint(t *testing.T) {
 	for connection, want := range map[string]string{
 		"":                             "",

@@ -71,7 +71,7 @@ func (a *App) outputLost(err error) {
 		return
 	}
 	a.telling.Go(func() {
-		a.UI.Warn("%s the output cannot be written, the rest of it is not shown: %v", a.UI.Paint(terminal.Red, "rayctl:"), err)
+		a.UI.Warn("%s the output cannot be written, and the rest of it is not shown: %v", a.UI.Paint(terminal.Red, "rayctl:"), err)
 	})
 }
 

@@ -29,7 +29,7 @@ type change struct {
 
 // newChange compares the file with what the cluster has. What may not change is ErrConflict.
 func newChange(ctx context.Context, a *app.App, l launcher.Launcher, s *spec.ClusterSpec) (*change, error) {
-	changer, err := app.Ability[launcher.Changer](l, "changing a living cluster")
+	changer, err := app.Ability[launcher.Changer](l, "changing a running cluster")
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (c *change) refuse() error {
 		return nil
 	}
 	return launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "choose another name, or replace it with --recreate",
-		"a cluster named %s exists with another spec, and while it lives only %s may change (%s)", c.id, strings.Join(spec.ChangeableKeys(), ", "), strings.Join(fixed, "; "))
+		"a cluster named %s exists with another spec, and while it runs only %s may change (%s)", c.id, strings.Join(spec.ChangeableKeys(), ", "), strings.Join(fixed, "; "))
 }
 
 // apply sends the changed file to the keeper, which applies all of it or nothing, and then records it. With check the keeper only reports whether it
@@ -109,9 +109,9 @@ func (c *change) ask(ctx context.Context, check bool) (state *runstate.State, er
 	})
 	switch why, refused := keeper.Refusal(err); {
 	case refused:
-		return nil, launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "replace it with --recreate", "%s cannot take the changed file: %s", c.id, why)
+		return nil, launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "replace it with --recreate", "the changed file cannot be applied to %s: %s", c.id, why)
 	case errors.Is(err, keeper.ErrNotFound):
-		return nil, launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "replace it with --recreate, or use `rayctl extend` and `rayctl scale`", "%s was launched by an older rayctl, whose keeper takes no changed file", c.id)
+		return nil, launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "replace it with --recreate, or use `rayctl extend` and `rayctl scale`", "%s was launched by an older rayctl, whose keeper cannot apply a changed cluster file", c.id)
 	}
 	return state, err
 }
@@ -149,7 +149,7 @@ func upChanged(ctx context.Context, a *app.App, l launcher.Launcher, loaded *con
 }
 
 // takenAgain is what changes where no difference is known.
-const takenAgain = "to this file again: it had taken another one, which was not recorded"
+const takenAgain = "back to this file: its keeper had applied another one, which the record does not show"
 
 // upPlan is the answer of `up --dry-run`.
 type upPlan struct {

@@ -22,8 +22,10 @@ type doctorOptions struct {
 func NewDoctor(a *app.App) *cobra.Command {
 	o := &doctorOptions{}
 	c := &cobra.Command{
-		Use:     "doctor [-f FILE] [flags]",
-		Short:   "Check the requirements of a launch, and list what is missing",
+		Use:   "doctor [-f FILE] [flags]",
+		Short: "Check the requirements of a launch, and list what is missing",
+		Long: "doctor checks what a cluster of the cluster file needs on its launcher: permissions, commands, directories, Python, Ray, ports and networks. It leaves\n" +
+			"nothing behind. For each failed check it prints the next step; if a check failed, the exit code is 78.",
 		Example: "  rayctl doctor\n  rayctl doctor --launcher slurm",
 		Args:    app.NoDash(0, "no arguments"),
 		RunE:    a.Action(func(ctx context.Context) error { return runDoctor(ctx, a, o) }),

@@ -45,10 +45,10 @@ func NewDown(a *app.App) *cobra.Command {
 	}
 	o.config.AddSelection(c)
 	f := c.Flags()
-	f.StringArrayVarP(&o.labels, "selector", "l", nil, "end those with this label: `KEY=VALUE`")
-	f.BoolVar(&o.all, "all", false, "end all of yours")
+	f.StringArrayVarP(&o.labels, "selector", "l", nil, "end the clusters with this label: `KEY=VALUE`")
+	f.BoolVar(&o.all, "all", false, "end all your clusters")
 	f.StringVar(&o.owner, "owner", ownerMe, "with --all or -l: those of this `USER`, me, or all")
-	f.BoolVar(&o.now, "now", false, "give the drivers no grace")
+	f.BoolVar(&o.now, "now", false, "end the drivers without their grace (job.grace)")
 	app.Accept(f, "yes", "y", "down never asks")
 	return c
 }

@@ -27,8 +27,10 @@ type eventsOptions struct {
 func NewEvents(a *app.App) *cobra.Command {
 	o := &eventsOptions{}
 	c := &cobra.Command{
-		Use:     "events [NAME] [-w]",
-		Short:   "Show what happened to a cluster, one event on a line",
+		Use:   "events [NAME] [-w]",
+		Short: "Show what happened to a cluster, one event on a line",
+		Long: "events shows the timeline of a cluster, also after its end: changes of its phase with their reasons, nodes that joined or were lost, jobs, attempts and\n" +
+			"changes by `rayctl up`, `extend` and `scale`.",
 		Example: "  rayctl events\n  rayctl events dev -w\n  rayctl events grpo-x1f3a -o json",
 		Args:    app.NoDash(1, "one name"),
 		RunE: func(c *cobra.Command, args []string) error {

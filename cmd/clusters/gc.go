@@ -29,8 +29,8 @@ func NewGC(a *app.App) *cobra.Command {
 	o := &gcOptions{}
 	c := &cobra.Command{
 		Use:   "gc [--dry-run]",
-		Short: "Remove what killed processes left behind, and old records",
-		Long: "gc removes what dead clients and killed keepers left behind, ends those of your clusters that can never start or wait in vain (the queue limit has passed), and\n" +
+		Short: "Remove leftovers of killed processes, and old records",
+		Long: "gc removes leftovers of dead clients and killed keepers, ends those of your clusters that can never start or wait in vain (the queue limit has passed), and\n" +
 			"removes records whose lifetime.keep has passed since the end, and Python environments that were not used for 90 days. --older-than removes your records earlier; what drivers left in output directories stays.\n" +
 			"It lists the environments that it keeps (about 1 GB each). --environments also removes those of them that no cluster uses.",
 		Example: "  rayctl gc --dry-run\n  rayctl gc --environments\n  rayctl gc --older-than 7d --dry-run",
@@ -38,7 +38,7 @@ func NewGC(a *app.App) *cobra.Command {
 		RunE:    a.Action(func(ctx context.Context) error { return runGC(ctx, a, o) }),
 	}
 	o.config.AddSelection(c)
-	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "only say what would be removed")
+	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "only show what would be removed")
 	c.Flags().BoolVar(&o.environments, "environments", false, "remove all Python environments that no cluster uses; they are made again when they are needed")
 	c.Flags().StringVar(&o.olderThan, "older-than", "", "remove also your records of what ended more than `TIME` ago, as in 7d; 0 is all of them")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML)

@@ -70,7 +70,7 @@ const defaultDisconnect = "2m"
 type disconnectFlag struct{ text string }
 
 func (d *disconnectFlag) add(c *cobra.Command, byDefault string) {
-	c.Flags().StringVar(&d.text, "end-on-disconnect", "", "end the cluster if no rayctl watches it for so long, 0 is never (default: "+byDefault+")")
+	c.Flags().StringVar(&d.text, "end-on-disconnect", "", "end the cluster if no rayctl watches it for this time; 0: never (default: "+byDefault+")")
 	c.Flags().Lookup("end-on-disconnect").NoOptDefVal = defaultDisconnect
 	check := c.Args
 	c.Args = func(c *cobra.Command, args []string) error {

@@ -30,6 +30,8 @@ func NewLs(a *app.App) *cobra.Command {
 		Use:     "ls [-a] [-l KEY=VALUE] [--owner USER] [--others]",
 		Aliases: []string{"list", "ps"},
 		Short:   "List clusters",
+		Long: "ls lists the clusters of the configured launcher, of this machine, and of the places where this machine launched clusters. With --launcher it lists\n" +
+			"only those of that launcher. REASON is the reason for the phase, for example what a cluster waits for.",
 		Example: "  rayctl ls\n  rayctl ls -a -o wide\n  rayctl ls -l team=rl -o json",
 		Args:    app.NoDash(0, "no arguments"),
 		RunE:    a.Action(func(ctx context.Context) error { return runLs(ctx, a, o) }),
@@ -37,9 +39,9 @@ func NewLs(a *app.App) *cobra.Command {
 	o.config.AddSelection(c)
 	f := c.Flags()
 	f.StringArrayVarP(&o.labels, "selector", "l", nil, "only those with this label: `KEY=VALUE`")
-	f.BoolVarP(&o.all, "all", "a", false, "ended ones too, as long as their record is kept")
+	f.BoolVarP(&o.all, "all", "a", false, "also list ended clusters whose record still exists")
 	f.StringVar(&o.owner, "owner", ownerAll, "only those of this `USER`, me, or all")
-	f.BoolVar(&o.others, "others", false, "also list Ray clusters that rayctl did not make")
+	f.BoolVar(&o.others, "others", false, "also list Ray clusters that rayctl did not start")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName, app.FormatWide)
 	return c
 }

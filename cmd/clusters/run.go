@@ -145,7 +145,7 @@ func (o *runOptions) validate() error {
 		return app.UsageError("it takes stop or detach", "--on-interrupt: %q is unknown", o.onInterrupt)
 	}
 	if o.recreate && o.config.ExactName() == "" {
-		return app.UsageError("give --name, without which every run is new", "--recreate replaces nothing")
+		return app.UsageError("give --name, without which every run is new", "--recreate has nothing to replace")
 	}
 	if flag := o.reports.Given(); flag != "" && o.detach {
 		return app.UsageError("`rayctl wait "+flag+" FILE` waits for the end of a detached run and writes it", "%s: with --detach there is no end to write about", flag)
@@ -190,7 +190,7 @@ func endedBefore(ctx context.Context, l launcher.Launcher, s *spec.ClusterSpec, 
 	if o.config.ExactName() == "" || o.recreate {
 		return nil
 	}
-	r, err := l.Result(ctx, launcher.ID(s.Name)) // why there is none, the launch says
+	r, err := l.Result(ctx, launcher.ID(s.Name)) // if there is none, the launch has the reason
 	if err != nil || r.SpecHash != spec.Hash(s) {
 		return nil
 	}
@@ -221,7 +221,7 @@ func anotherRun(r *launcher.Result, s *spec.ClusterSpec, taken error) error {
 	case driverio.UserCommand(r.Job.Entrypoint) != driverio.UserCommand(s.Job.Entrypoint):
 		difference = "with another command: " + terminal.Shorten(driverio.UserCommand(r.Job.Entrypoint), false)
 	}
-	return launcher.Fail(runstate.CodeSpec, taken, "choose another --name, or replace it with --recreate", "the run %s that has ended was another one, %s", s.Name, difference)
+	return launcher.Fail(runstate.CodeSpec, taken, "choose another --name, or replace it with --recreate", "the ended run %s was a different one, %s", s.Name, difference)
 }
 
 // answerDetached names the run that goes on: with -o json its state, so that a script reads the name there.

@@ -113,7 +113,7 @@ func runScale(ctx context.Context, a *app.App, o *scaleOptions) error {
 				return err
 			}
 			if above := g.Wanted - g.Min; above > 0 && chosen {
-				a.UI.Note("%s: %d nodes are above the least, and leave when nothing has used them for scaling.idle (5m unless the cluster file says otherwise)", g.Name, above)
+				a.UI.Note("%s: %d nodes are above the minimum; each is removed when nothing has used it for scaling.idle (default 5m)", g.Name, above)
 			}
 		}
 	}

@@ -17,10 +17,10 @@ func (resized) Scale(_ context.Context, _ launcher.ID, sizes []keeper.Scale) ([]
 	return []runstate.Group{{Name: "head", Wanted: 1}, {Name: sizes[0].Group, Wanted: 3, Min: sizes[0].Min, Max: 6}}, nil
 }
 
-// TestScaleLines: scale says what follows for the nodes that are there.
+// TestScaleLines: scale prints what follows for the existing nodes.
 func TestScaleLines(t *testing.T) {
 	apptest.Run(t, verbs, func() launcher.Launcher { return resized{new(apptest.Launcher).With("dev")} }, []apptest.Line{
-		{Args: "scale dev worker=1", Out: "worker: 3 nodes, at least 1 and at most 6\n", Err: "worker: 2 nodes are above the least, and leave when nothing has used them for scaling.idle"},
+		{Args: "scale dev worker=1", Out: "worker: 3 nodes, at least 1 and at most 6\n", Err: "worker: 2 nodes are above the minimum; each is removed when nothing has used it for scaling.idle"},
 		{Args: "scale dev worker=3", Out: "worker: 3 nodes, at least 3 and at most 6\n", Err: "local cluster dev\n"},
 	})
 }

@@ -143,7 +143,7 @@ func howStarted(fast bool) string {
 	if fast {
 		return "fast: rayctl changed functions inside it (ray.fastStart)"
 	}
-	return "as Ray has it (ray.fastStart: false, or a Ray version that rayctl was not tested with)"
+	return "unchanged (ray.fastStart: false, or a Ray version that rayctl was not tested with)"
 }
 
 // printStatus prints a cluster for people. used: what an ended run used, or nil.
@@ -211,7 +211,7 @@ func gpuTable(w io.Writer, all []runstate.GPUUse) error {
 	return terminal.Table(w, rows)
 }
 
-// endRows list what ends a living cluster, the earliest first.
+// endRows list the limits that will end a running cluster, the earliest first.
 func endRows(s launcher.Status, now time.Time) (rows [][]string) {
 	if s.Phase.Ended() {
 		return nil
@@ -231,7 +231,7 @@ func endRows(s launcher.Status, now time.Time) (rows [][]string) {
 	return rows
 }
 
-// usedBy is what an ended run used; nil: it lives, or nothing is known.
+// usedBy is what an ended run used; nil: the run has not ended, or nothing is known.
 func usedBy(ctx context.Context, c *app.Cluster, s launcher.Status) *launcher.Usage {
 	if !s.Phase.Ended() {
 		return nil
@@ -269,7 +269,7 @@ func printDetails(w io.Writer, s launcher.Status, verbose bool) error {
 	return nil
 }
 
-// allocationTable has what was asked of the substrate.
+// allocationTable lists the requests to the substrate.
 func allocationTable(w io.Writer, all []runstate.Allocation) error {
 	rows := [][]string{{"ALLOCATION", "STATE", "GRANTED", "RELEASED", "MESSAGE"}}
 	stamp := func(at *time.Time) string {

@@ -38,7 +38,7 @@ func NewUp(a *app.App) *cobra.Command {
 	o := &upOptions{}
 	c := &cobra.Command{
 		Use:   "up [NAME] [-f FILE] [flags]",
-		Short: "Make a cluster that stays, and wait until it is ready",
+		Short: "Start a cluster that stays, and wait until it is ready",
 		Long: "up creates the cluster that the cluster file describes, without its job, and returns once every node is there. The same command again finds the same\n" +
 			"cluster. If the file has changed, up applies the changes that are possible on a running cluster (limits of its lifetime, sizes of elastic groups:\n" +
 			"docs/cluster-file.md) and prints them. Any other change is an error that lists the differences; --recreate replaces the cluster instead.\n" +
@@ -58,7 +58,7 @@ func NewUp(a *app.App) *cobra.Command {
 	o.disconnect.add(c, "never")
 	c.Flags().BoolVarP(&o.detach, "detach", "d", false, "return once the launch is committed")
 	c.Flags().BoolVar(&o.recreate, "recreate", false, "replace a cluster of that name")
-	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "only say what would be launched or changed")
+	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "only show what would be launched or changed")
 	c.MarkFlagsMutuallyExclusive("dry-run", "recreate")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName)
 	return c

@@ -39,7 +39,7 @@ func TestRunLines(t *testing.T) {
 		{Args: "run --name a --end-on-disconnect -d -- true", Out: "a\n", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "run --name a -- true", Out: "hello\n", Err: "Run a ended at 2026-01-02T03:04:35Z, and this is its record: another --name is a new run, and --recreate replaces this one\n", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "run --name a -o json -- true", Out: `"cause": "succeeded"`, JSON: true, Err: "hello\n", Calls: []string{"launch a"}},
-		{Before: "run --name a -- true", Args: "run --name a -- false", Code: runstate.CodeSpec, Err: "the run a that has ended was another one, with another command: true: choose another --name, or replace it with --recreate", Calls: []string{"launch a"}},
+		{Before: "run --name a -- true", Args: "run --name a -- false", Code: runstate.CodeSpec, Err: "the ended run a was a different one, with another command: true: choose another --name, or replace it with --recreate", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "history", Out: "a      local      2026-01-02T03:04:35Z   30 s   30             0      succeeded   true\n", Calls: []string{"launch a"}},
 		{Args: "up a", Files: map[string]string{"rayctl.yaml": "name: a", "serve.yaml": ""}, Err: "next: `rayctl serve apply -f serve.yaml a`; ", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "up a", Code: runstate.CodeSpec, Err: "cluster a has ended", Calls: []string{"launch a"}},
@@ -53,7 +53,7 @@ func TestRunLines(t *testing.T) {
 		{Args: "run --nosuch -- true", Code: runstate.CodeUsage, Err: "`rayctl run` has no flag --nosuch: `rayctl run --help` lists its flags"},
 		{Args: "__complete run --on-interrupt ''", Out: "stop\ndetach\n:4\n"},
 		{Args: "run --on-interrupt maybe -- true", Code: runstate.CodeUsage, Err: `--on-interrupt: "maybe" is unknown: it takes stop or detach`},
-		{Args: "run --recreate -- true", Code: runstate.CodeUsage, Err: "--recreate replaces nothing: give --name"},
+		{Args: "run --recreate -- true", Code: runstate.CodeUsage, Err: "--recreate has nothing to replace: give --name"},
 		{Args: "run --receipt no/r.json -- true", Code: runstate.CodeConfig, Err: "--receipt: stat no: no such file or directory: make its directory first"},
 		{Args: "run --junit no/r.xml -- true", Code: runstate.CodeConfig, Err: "--junit: stat no: no such file or directory: make its directory first"},
 		{Args: "run -d --junit r.xml -- true", Code: runstate.CodeUsage, Err: "--junit: with --detach there is no end to write about: `rayctl wait --junit FILE` waits for the end of a detached run and writes it"},
@@ -64,7 +64,7 @@ func TestRunLines(t *testing.T) {
 		{Args: "run --name Not_A_Name -- true", Code: runstate.CodeUsage, Err: `--name: name: "Not_A_Name" is not a DNS label`},
 		{Args: "run --launcher kuberay -- true", Code: runstate.CodeUsage, Err: "this rayctl has no kuberay launcher: choose another with --launcher"},
 		{Args: "run --launcher k8s -- true", Code: runstate.CodeUsage, Err: `"k8s" is not possible here: did you mean kuberay?`},
-		{Args: "run --workers 0:2 -- true", Code: runstate.CodeUsage, Err: "--workers: \"0:2\" is not a number of workers: a group that grows has minReplicas: 0 and maxReplicas: 2 in the cluster file (docs/elastic.md)"},
+		{Args: "run --workers 0:2 -- true", Code: runstate.CodeUsage, Err: "--workers: \"0:2\" is not a number of workers: an elastic group has minReplicas: 0 and maxReplicas: 2 in the cluster file (docs/elastic.md)"},
 		{Args: "run --launcher nosuch -- true", Code: runstate.CodeUsage, Err: `"nosuch" is not possible here: use slurm, kuberay, local`},
 		{Args: "run -f nosuch.yaml -- true", Code: runstate.CodeSpec, Err: "nosuch.yaml: the cluster file cannot be read: no such file or directory: give another one with -f"},
 		{Args: "run", Files: file("nosuch: 1\njob: {entrypoint: 'true'}"), Code: runstate.CodeSpec, Err: `rayctl.yaml:1: unknown key "nosuch"`},
@@ -79,7 +79,7 @@ func TestRunLines(t *testing.T) {
 	})
 	apptest.Run(t, verbs, func() launcher.Launcher { return (&apptest.Launcher{Output: "saved\n"}).With("dev", "old") }, []apptest.Line{
 		{Args: "run --name dev -- true", Code: runstate.CodeSpec, Err: "cluster dev has another spec"},
-		{Args: "run --name old -- true", Code: runstate.CodeSpec, Err: "the run old that has ended was another one, a cluster without a command of its own: choose another --name"},
+		{Args: "run --name old -- true", Code: runstate.CodeSpec, Err: "the ended run old was a different one, a cluster without a command of its own: choose another --name"},
 		{Args: "run --name old --recreate -- true", Out: "saved\n", Calls: []string{"terminate old", "forget old", "launch old"}},
 	})
 	refusal := launcher.Fail(runstate.CodePermission, nil, "ask for it", "the partition is not for you")
@@ -249,7 +249,7 @@ func TestListLines(t *testing.T) {
 		{Args: "wait old -o json", Out: `"cause": "succeeded"`, JSON: true, Err: "old succeeded"},
 		{Args: "wait old --junit r.xml --receipt r.json", Made: "r.xml", Err: "old succeeded"},
 		{Args: "wait old --junit no/r.xml", Code: runstate.CodeConfig, Err: "--junit: stat no: no such file or directory: make its directory first"},
-		{Args: "wait --ready dev --junit r.xml", Code: runstate.CodeUsage, Err: "--junit is about a run's end, and --ready does not wait for it: leave one of them out"},
+		{Args: "wait --ready dev --junit r.xml", Code: runstate.CodeUsage, Err: "--junit reports the end of a run, and --ready does not wait for the end: leave one of them out"},
 		{Args: "wait --ready dev -o json", Out: `"name": "dev"`, JSON: true, Err: "cluster dev is ready"},
 		{Args: "wait --ready dev", Err: "cluster dev is ready"},
 		{Args: "wait --ready old", Code: runstate.CodeStartFailed, Err: "cluster old ended before it was ready"},

@@ -75,7 +75,7 @@ func runWait(ctx context.Context, a *app.App, o *waitOptions) error {
 
 func (o *waitOptions) validate() error {
 	if flag := o.reports.Given(); flag != "" && o.ready {
-		return app.UsageError("leave one of them out", "%s is about a run's end, and --ready does not wait for it", flag)
+		return app.UsageError("leave one of them out", "%s reports the end of a run, and --ready does not wait for the end", flag)
 	}
 	if err := o.reports.Validate(); err != nil {
 		return err

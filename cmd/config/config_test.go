@@ -150,7 +150,7 @@ func TestWorkersFlags(t *testing.T) {
 			"workers.trainer.replicas=1 workers.trainer.memory=4Gi workers.trainer.gpus=2 workers.rollout.replicas=1 workers.rollout.gpus=2"},
 		{"set", two, []string{"--set", "workers.trainer.replicas=2", "--set", "workers.trainer.resources={x: 1}"},
 			"workers.trainer.replicas=2 workers.trainer.resources.x=1 workers.rollout.replicas=1 workers.rollout.gpus=1"},
-		{"which", two, []string{"--workers", "5"}, "--workers: the file has 2 worker groups: trainer, rollout: say which"},
+		{"which", two, []string{"--workers", "5"}, "--workers: the file has 2 worker groups: trainer, rollout: name the group"},
 		{"unknown group", two, []string{"--workers", "rolout=5"}, `--workers: there is no worker group "rolout": did you mean "rollout"?`},
 		{"unknown group in set", two, []string{"--set", "workers.x.replicas=5"}, `--set: workers: there is no worker group "x": the groups are trainer, rollout`},
 		{"no group", "", []string{"--gpus-per-worker", "1"}, "--gpus-per-worker: there are no workers: give --workers too"},

@@ -21,7 +21,7 @@ var scalarFlags = []scalarFlag{
 	{"output-dir", "job.outputDir", "`DIR` for results on the nodes, given to the driver as RAYCTL_OUTPUT_DIR"},
 	{"grace", "job.grace", "`TIME` between SIGTERM and SIGKILL for the driver"},
 	{"queue-timeout", "lifetime.queue", "end the launch if the nodes are not granted within `TIME`"},
-	{"max", "lifetime.max", "end the cluster `TIME` after its nodes are granted; Ray's start counts"},
+	{"max", "lifetime.max", "end the cluster `TIME` after its nodes are granted, the start of Ray included"},
 	{"idle", "lifetime.idle", "end the cluster when it was idle for `TIME`"},
 	{"keep", "lifetime.keep", "keep log and result for `TIME` after the end"},
 }
@@ -93,7 +93,7 @@ func AddJob(fs *pflag.FlagSet) {
 }
 
 func addEnv(fs *pflag.FlagSet) {
-	addArray(fs, "env", "e", "variable of the job's environment, with the client's value if there is none: `NAME[=VALUE]`")
+	addArray(fs, "env", "e", "variable of the job's environment; without a value, it has the value of this machine: `NAME[=VALUE]`")
 }
 
 // ours marks the flags of AddSelection, AddSpec and AddJob: a command's own --max or --name may have another meaning.

@@ -15,14 +15,14 @@ import (
 // addPackages adds the flags for Python packages of a job.
 func addPackages(fs *pflag.FlagSet) {
 	addString(fs, "requirements", "r", "requirements `FILE` of packages that Ray installs for the job on every node (job.pip)")
-	addArray(fs, "pip", "", "a `PACKAGE` that Ray installs for the job on every node, beside those of job.pip or job.uv")
-	addArray(fs, "with", "", "the same as --pip, as in uv: `PACKAGE`")
+	addArray(fs, "pip", "", "`PACKAGE` that Ray installs for the job on every node, in addition to job.pip or job.uv")
+	addArray(fs, "with", "", "the same as --pip, the name that uv uses: `PACKAGE`")
 	fs.Lookup("with").Hidden = true
-	addArray(fs, "uv", "", "a `PACKAGE` that Ray installs with uv for the job on every node, beside those of job.uv")
-	addArray(fs, "py-modules", "", "a directory, package or URI that is uploaded and importable in the job, beside those of job.pyModules: `PATH`")
-	addArray(fs, "excludes", "", "`PATTERN` as in .gitignore of what is left out of the working directory, beside those of job.excludes")
-	addString(fs, runtimeEnvFile, "", "YAML `FILE` with a runtime_env of Ray; paths in it are relative to where you are, and other flags go before it")
-	addString(fs, runtimeEnvJSON, "", "the same, as `JSON`")
+	addArray(fs, "uv", "", "`PACKAGE` that Ray installs with uv for the job on every node, in addition to job.uv")
+	addArray(fs, "py-modules", "", "`PATH` of a directory or package, or URI, that is uploaded and importable in the job, in addition to job.pyModules")
+	addArray(fs, "excludes", "", "leave out of the working directory what matches `PATTERN` (as in .gitignore), in addition to job.excludes")
+	addString(fs, runtimeEnvFile, "", "YAML `FILE` with a runtime_env of Ray; paths in it are relative to the current directory; other flags override it")
+	addString(fs, runtimeEnvJSON, "", "runtime_env of Ray as `JSON`; other flags override it")
 }
 
 // The flags that take a whole runtime_env, as those of `ray job submit`.

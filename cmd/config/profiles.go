@@ -27,7 +27,7 @@ func (ps profileSet) addFrom(d *spec.Document) error {
 			return err
 		}
 		if p.Has(spec.ProfilesKey) {
-			return &spec.Error{Path: "profiles." + name, Msg: "a profile holds profiles", Hint: "put them beside it"}
+			return &spec.Error{Path: "profiles." + name, Msg: "a profile holds profiles", Hint: "write the keys of the inner profiles into this one"}
 		}
 		p.SetProfile(name)
 		ps[name] = p

@@ -55,7 +55,7 @@ const defaultGroup = "worker"
 func (l *loader) setWorkers(text string, o spec.Origin) error {
 	group, n, named := cutGroup(text)
 	if least, most, ranged := strings.Cut(n, ":"); ranged {
-		return flagError(o, fmt.Sprintf("a group that grows has minReplicas: %s and maxReplicas: %s in the cluster file (docs/elastic.md)", least, most),
+		return flagError(o, fmt.Sprintf("an elastic group has minReplicas: %s and maxReplicas: %s in the cluster file (docs/elastic.md)", least, most),
 			"%q is not a number of workers", n)
 	}
 	groups := l.doc.GroupNames()
@@ -63,7 +63,7 @@ func (l *loader) setWorkers(text string, o spec.Origin) error {
 	case !named && len(groups) == 1:
 		group = groups[0]
 	case !named && len(groups) > 1:
-		return flagError(o, "say which, as in --workers "+groups[0]+"=2", "the file has %d worker groups: %s", len(groups), strings.Join(groups, ", "))
+		return flagError(o, "name the group, as in --workers "+groups[0]+"=2", "the file has %d worker groups: %s", len(groups), strings.Join(groups, ", "))
 	case !named && n == "0":
 		return nil // no group, no workers
 	case !named:

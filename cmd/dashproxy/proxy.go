@@ -143,7 +143,7 @@ func (p *Proxy) enter(w http.ResponseWriter, entry string, own bool, host, port 
 			again(w, "http://"+net.JoinHostPort(p.name, port)+"/")
 			return
 		}
-		http.Error(w, "This entry was used already, or never was one. `rayctl dashboard` prints another one when one is used.", http.StatusForbidden)
+		http.Error(w, "This URL was used already, or is not valid. `rayctl dashboard` prints a new URL when one has been used.", http.StatusForbidden)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -86,7 +86,7 @@ func runCp(ctx context.Context, a *app.App, o *cpOptions) error {
 		remote = o.to
 	}
 	if o.to.remote && remote.path == "" {
-		return app.UsageError("write NAME:PATH, like dev:/tmp/x", "the path on the cluster is missing")
+		return app.UsageError("write NAME:PATH, like dev:/tmp/x", "the path on the cluster is empty")
 	}
 	c, err := a.Find(ctx, app.FindOptions{Name: remote.cluster, Config: &o.config, Ended: o.from.remote})
 	if err != nil {
@@ -123,7 +123,7 @@ func (o *cpOptions) onePlaceEach() error {
 	if _, err := os.Lstat(o.from.path); !o.from.remote && err != nil && spec.CheckName(o.from.path) == nil {
 		return app.UsageError(fmt.Sprintf("`rayctl cp %s: DST` copies the output directory of a run, NAME:PATH a file", o.from.path), "there is no file %s here", o.from.path)
 	}
-	return app.UsageError("write one as NAME:PATH", "one of %q and %q must be on a cluster, the other here", o.from.path, o.to.path)
+	return app.UsageError("write one as NAME:PATH", "exactly one of %q and %q must be a path on a cluster", o.from.path, o.to.path)
 }
 
 // nodeShell runs commands on one node.

@@ -95,7 +95,7 @@ func explainStart(ctx context.Context, c *app.Connection, w *driverend.Output, j
 	if len(logs) == 1 {
 		return errorLine(logs[0].Text), nil
 	}
-	return errorLine(j.Message), nil // of several logs nothing says which one is about this job
+	return errorLine(j.Message), nil // if there are several logs, it is unknown which one is about this job
 }
 
 func nodeTitle(n dashboardclient.Node) string { return cmp.Or(n.Name, n.IP, n.ID) }

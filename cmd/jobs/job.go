@@ -105,7 +105,7 @@ func newJobsDelete(a *app.App) *cobra.Command {
 		Use:     "delete [CLUSTER] ID...",
 		Aliases: []string{"rm"},
 		Short:   "Remove ended jobs from Ray's list",
-		Long:    "delete makes Ray forget jobs that have ended, as `ray job delete` does. A job that runs is stopped first with `rayctl stop`.",
+		Long:    "delete makes Ray forget jobs that have ended, as `ray job delete` does. If a job still runs, stop it first with `rayctl stop`.",
 		Example: "  rayctl jobs delete raysubmit_x1\n  rayctl jobs delete -c dev raysubmit_x1 raysubmit_x2",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {

@@ -35,6 +35,7 @@ func newJobList(a *app.App) *cobra.Command {
 		Use:     "jobs [CLUSTER] [ID]",
 		Aliases: []string{"job"},
 		Short:   "List the jobs of a cluster, the newest first, or show one",
+		Long:    "jobs lists the jobs that Ray knows: the run's own job, submitted jobs, and programs that connected with ray.init(). With ID it shows one job in detail.",
 		Example: "  rayctl jobs\n  rayctl jobs dev -o json\n  rayctl jobs raysubmit_x1\n  rayctl jobs --address http://127.0.0.1:8265",
 		Args:    app.NoDash(2, "a cluster and a job"),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -30,7 +30,7 @@ func NewLogs(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "logs [NAME] [JOB] [-f]",
 		Aliases: []string{"log"},
-		Short:   "Show a driver's output, of a living cluster or from its record",
+		Short:   "Show a driver's output, also after its cluster has ended",
 		Long: "logs shows the output of a run's job.prepare and then of its driver, byte for byte, also after its cluster has ended. With JOB it shows the output of that job. For a cluster\n" +
 			"without a job of its own it shows the output of the newest job. With -f it follows until the end and exits with the driver's exit code. --node and --file show Ray's own logs.\n" +
 			"In place of NAME it takes the directory of a run that another user shares (job.shareDir).",

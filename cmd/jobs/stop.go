@@ -26,7 +26,7 @@ func NewStop(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "stop [NAME] [JOB...]",
 		Aliases: []string{"cancel"},
-		Short:   "Stop jobs of a cluster and wait until they ended",
+		Short:   "Stop jobs of a cluster, and wait until they have ended",
 		Long: "stop sends the driver SIGTERM, and SIGKILL after the grace of the cluster (job.grace, Ray's default 3 s). A job that ended before is not an error.\n" +
 			"Without JOB it stops the run's own job, or the only job that runs on the cluster. NAME is the name of a cluster or run, as in `rayctl logs NAME`.",
 		Example: "  rayctl stop grpo-x1f3a\n  rayctl stop raysubmit_x1\n  rayctl stop dev raysubmit_x1 raysubmit_x2\n  rayctl stop -c dev raysubmit_x1",
@@ -38,7 +38,7 @@ func NewStop(a *app.App) *cobra.Command {
 		ValidArgsFunction: completeClusterThenJob(a),
 	}
 	o.dashboard.Add(a, c)
-	c.Flags().BoolVar(&o.noWait, "no-wait", false, "do not wait until the jobs ended")
+	c.Flags().BoolVar(&o.noWait, "no-wait", false, "do not wait until the jobs have ended")
 	return c
 }
 

@@ -54,7 +54,7 @@ func TestJobExitCode(t *testing.T) {
 	}
 }
 
-// TestErrorLine: as the keeper's error_line, of what Ray, pip and uv say about a runtime environment.
+// TestErrorLine: as the keeper's error_line, of the messages of Ray, pip and uv about a runtime environment.
 func TestErrorLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "",

@@ -22,7 +22,7 @@ func newDelete(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "delete [CLUSTER] [APPLICATION...]",
 		Aliases: []string{"shutdown"},
-		Short:   "Delete applications and wait until they are gone",
+		Short:   "Delete applications, and wait until they have ended",
 		Long:    "delete deletes the named applications and keeps the others. Without a name it ends Serve with all applications.",
 		Example: "  rayctl serve delete\n  rayctl serve delete dev chat\n  rayctl serve delete -c dev chat",
 		Args:    cobra.ArbitraryArgs,
@@ -33,7 +33,7 @@ func newDelete(a *app.App) *cobra.Command {
 		ValidArgsFunction: a.CompleteClusters,
 	}
 	o.dashboard.Add(a, c)
-	c.Flags().BoolVar(&o.noWait, "no-wait", false, "do not wait until they are gone")
+	c.Flags().BoolVar(&o.noWait, "no-wait", false, "do not wait until they have ended")
 	return c
 }
 
@@ -62,7 +62,7 @@ func runDelete(ctx context.Context, a *app.App, o *deleteOptions) error {
 		a.UI.Note("deleted %s", strings.Join(o.apps, ", "))
 		return nil
 	}
-	a.UI.Note("there is no application any more")
+	a.UI.Note("there are no applications any more")
 	return nil
 }
 

@@ -46,9 +46,9 @@ func ReadDocument(body io.ReadCloser) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(body, longestDocument+1))
 	switch {
 	case late.Load():
-		return nil, fmt.Errorf("the answer has no end: it still came after %s", slowestDocument)
+		return nil, fmt.Errorf("the answer is too long: it had not ended after %s", slowestDocument)
 	case len(text) > longestDocument:
-		return nil, fmt.Errorf("the answer has no end: it is longer than %d MiB", longestDocument>>20)
+		return nil, fmt.Errorf("the answer is too long: it has more than %d MiB", longestDocument>>20)
 	}
 	return text, err
 }

@@ -123,7 +123,7 @@ func (t *Tailer) followOnce(ctx context.Context, w io.Writer) error {
 	if !canFollow {
 		return t.repeat(attempt, w)
 	}
-	idle := time.AfterFunc(streamIdleLimit, func() { abort(errors.New("the log stream was silent for long")) })
+	idle := time.AfterFunc(streamIdleLimit, func() { abort(errors.New("the log stream sent no data for too long")) })
 	defer idle.Stop()
 	return t.copy(attempt, w, true, func() { idle.Reset(streamIdleLimit) })
 }

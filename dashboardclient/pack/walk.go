@@ -96,7 +96,7 @@ func (w *walker) entry(dir, name string, entry fs.DirEntry, r rules) error {
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		w.opts.Logger.Warn("left out: it vanished, or is a link to nothing", "path", path)
+		w.opts.Logger.Warn("left out: it was deleted meanwhile, or is a broken link", "path", path)
 		return nil
 	}
 	if err != nil {

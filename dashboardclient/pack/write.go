@@ -156,7 +156,7 @@ func (w *writer) stream(f file) error {
 
 func (w *writer) vanished(f file) {
 	w.stable = false
-	w.opts.Logger.Warn("left out: it vanished while packing", "path", f.path)
+	w.opts.Logger.Warn("left out: it was deleted meanwhile", "path", f.path)
 }
 
 // advance counts the bytes of a large file, and fails at the limit.

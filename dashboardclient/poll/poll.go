@@ -1,4 +1,4 @@
-// Package poll asks again and again until something is as wanted.
+// Package poll repeats a check until a condition is true.
 package poll
 
 import (

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestPagesAreFresh compares what is committed with what the code says now.
+// TestPagesAreFresh compares what is committed with what the code generates now.
 func TestPagesAreFresh(t *testing.T) {
 	for _, p := range pages {
 		want, err := p.write("..")

@@ -30,7 +30,7 @@ CODES = {
 UNKNOWN_CAUSE = %d
 # Causes after which the same command may succeed if it is repeated.
 RETRYABLE = (%s)
-# How a keeper's sentence begins when it was told to end by a signal.
+# How a keeper's sentence begins when a signal ended it.
 SIGNALLED = %q
 # How the message of a node's event begins that was lost and started again before Ray had seen its loss.
 STARTED_AGAIN = %q

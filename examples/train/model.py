@@ -1,4 +1,4 @@
-"""A small network that tells two interleaved spirals apart, and its data-parallel training step."""
+"""A small network that classifies the points of two interleaved spirals, and its data-parallel training step."""
 
 import jax
 import jax.numpy as jnp

@@ -24,7 +24,7 @@ def main():
     # Otherwise what workers print is printed and logged too, and so seen twice.
     os.environ.setdefault("RAY_TRAIN_ENABLE_PRINT_PATCH", "0")
     ray.init()
-    # SIGTERM comes when the run is to end. If that is because the nodes go, Ray tells the workers, too: they save and
+    # SIGTERM comes when the run is to end. If that is because the nodes are removed, Ray informs the workers, too: they save and
     # return, and so does fit(). Otherwise (rayctl down) nothing follows, and the alarm ends this process.
     signal.signal(signal.SIGTERM, lambda *_: signal.alarm(PATIENCE))
 

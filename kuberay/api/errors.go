@@ -42,7 +42,7 @@ func Explain(err error, verb, resource string, c *Client) error {
 	case apierrors.IsNotFound(err) && strings.Contains(text, "namespaces"):
 		return launcher.Fail(runstate.CodeConfig, err, "create it, or set kuberay.namespace", "there is no %s", where)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		hint := "compare `rayctl render` with what the cluster's version takes"
+		hint := "compare `rayctl render` with the fields that the cluster's version has"
 		if strings.Contains(text, "unknown field") {
 			hint = "the CRD on the cluster is older than that: upgrade KubeRay, or leave the field out"
 		}
@@ -101,7 +101,7 @@ func NotReady(name, what string, why error) error {
 	if why != nil {
 		text = ": " + why.Error()
 	}
-	return launcher.Fail(runstate.CodeUnreachable, errors.Join(launcher.ErrNotReady, why), "`rayctl status "+name+"` says what it waits for",
+	return launcher.Fail(runstate.CodeUnreachable, errors.Join(launcher.ErrNotReady, why), "`rayctl status "+name+"` shows what it waits for",
 		"the %s of %s does not answer yet%s", what, name, text)
 }
 
@@ -109,7 +109,7 @@ func foreign(kind, name string) error {
 	return launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "choose another name", "a %s named %s exists that rayctl did not make", kind, fmt.Sprintf("%q", name))
 }
 
-// QueueTimeout gives up a launch that lifetime.queue bounds. Before there is a keeper to count it, the client does.
+// QueueTimeout is the error of a launch that was not admitted within lifetime.queue. Before there is a keeper, the client counts that time.
 func QueueTimeout(name, what string, queue time.Duration, why, hint string) error {
 	if why != "" {
 		why = ": " + why

@@ -83,7 +83,7 @@ func names(find *regexp.Regexp, text string) (out []string) {
 func (d *Denial) Exception() string {
 	switch len(d.Policies) {
 	case 0:
-		return "or ask those who run the webhook"
+		return "or ask the administrators of the webhook"
 	case 1:
 		return "or ask for an exception of policy " + d.Policies[0]
 	default:

@@ -7,7 +7,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
-// outage is how long an API server that is restarted may be away before an end, or a commit, is given up.
+// outage is how long an API server that is restarted may be away before an end, or a commit, fails.
 const outage = 2 * time.Minute
 
 // Patiently repeats a call, which may be made twice, that failed because the API server did not answer.

@@ -36,7 +36,7 @@ func checkObjects(ctx context.Context, c *api.Client, p *objects.Plan) launcher.
 	if err != nil {
 		return failed(check.Name, err)
 	}
-	check.OK, check.Detail = true, "Kubernetes would take "+strings.Join(kinds, ", ")
+	check.OK, check.Detail = true, "Kubernetes would accept "+strings.Join(kinds, ", ")
 	return check
 }
 
@@ -46,7 +46,7 @@ func checkQuota(ctx context.Context, c *api.Client, p *objects.Plan) launcher.Ch
 	quotas, err := c.Core.CoreV1().ResourceQuotas(c.Namespace).List(ctx, metav1.ListOptions{})
 	switch {
 	case apierrors.IsForbidden(err):
-		check.Detail = "quotas may not be looked at"
+		check.Detail = "not checked: you may not list quotas"
 		return check
 	case err != nil:
 		return failed(check.Name, api.Explain(err, "list", "resourcequotas", c))
@@ -81,7 +81,7 @@ func checkQuota(ctx context.Context, c *api.Client, p *objects.Plan) launcher.Ch
 			}
 		}
 	}
-	check.Detail = cmp.Or(strings.Join(tight, "; "), "the cluster fits into what is free")
+	check.Detail = cmp.Or(strings.Join(tight, "; "), "the quotas have room for the cluster")
 	return check
 }
 
@@ -142,14 +142,14 @@ func letIn(whole, seen *rayv1.RayCluster) launcher.Check {
 	case r.Code != "":
 		check.OK, check.Detail, check.Hint = false, r.Message, r.Hint
 	case ptr.Deref(seen.Spec.Suspend, false):
-		check.Detail = "not tried, as a queueing system holds the RayCluster"
+		check.Detail = "not checked, because a queueing system holds the RayCluster"
 	}
 	return check
 }
 
 // tryGang creates a gang object without resources and waits until the gang's scheduler has set its status.
 func tryGang(ctx context.Context, c *api.Client, p *objects.Plan, m metav1.ObjectMeta) launcher.Check {
-	check := launcher.Check{Name: p.Scheduler.Title(), Hint: "see whether its scheduler runs, such as with `kubectl get pods -A`; gangs wait until it does"}
+	check := launcher.Check{Name: p.Scheduler.Title(), Hint: "check that its scheduler runs, for example with `kubectl get pods -A`; gangs wait until it runs"}
 	queue := p.Queue()
 	probe := p.Scheduler.Probe(m, queue, kuberayspec.Of(p.Spec).PriorityClassName)
 	if err := c.CreateOnly(ctx, p.Scheduler.Resource(), probe); err != nil {
@@ -167,7 +167,7 @@ func tryGang(ctx context.Context, c *api.Client, p *objects.Plan, m metav1.Objec
 		check.Detail = fmt.Sprintf("its scheduler did nothing with a %s in queue %s for %s: it does not run, or there is no such queue", probe.GetObjectKind().GroupVersionKind().Kind, queue, gang.ProbePatience)
 		return check
 	}
-	check.OK, check.Detail = true, fmt.Sprintf("its scheduler acts (after %.1f s)", time.Since(began).Seconds())
+	check.OK, check.Detail = true, fmt.Sprintf("its scheduler works (after %.1f s)", time.Since(began).Seconds())
 	return check
 }
 

@@ -35,7 +35,7 @@ func Check(ctx context.Context, c *api.Client, s *spec.ClusterSpec, from Caller)
 	permissions := checkPermissions(ctx, c, s)
 	checks = append(checks, permissions, checkGang(ctx, c, s), checkGPUs(ctx, c, s))
 	if !permissions.OK {
-		return append(checks, launcher.Check{Name: "KubeRay", Detail: "it cannot be tried without these permissions"})
+		return append(checks, launcher.Check{Name: "KubeRay", Detail: "not checked, because permissions are missing"})
 	}
 	return append(checks, tryOut(ctx, c, s, from)...)
 }
@@ -58,7 +58,7 @@ func checkNamespace(ctx context.Context, c *api.Client) launcher.Check {
 	ns, err := c.Core.CoreV1().Namespaces().Get(ctx, c.Namespace, metav1.GetOptions{})
 	switch {
 	case apierrors.IsForbidden(err):
-		check.Detail += " (it may not be looked at)"
+		check.Detail += " (you may not get it)"
 	case apierrors.IsNotFound(err):
 		return launcher.Check{Name: check.Name, Detail: c.Namespace + " does not exist", Hint: "create it, or set kuberay.namespace"}
 	case err != nil:
@@ -87,20 +87,20 @@ func checkGang(ctx context.Context, c *api.Client, s *spec.ClusterSpec) launcher
 	state, err := p.Scheduler.QueueState(ctx, c.Dynamic, name)
 	switch {
 	case apierrors.IsForbidden(err):
-		check.OK, check.Detail = true, title+"; its queue "+name+" may not be looked at"
+		check.OK, check.Detail = true, title+"; you may not get its queue "+name
 	case apierrors.IsNotFound(err):
 		check.Detail, check.Hint = title+" has no queue "+name, "choose another one with kuberay.queue"
 	case err != nil:
 		return failed(check.Name, api.Explain(err, "get", "queues", c))
 	default:
-		check.OK, check.Detail, check.Hint = state == "Open", fmt.Sprintf("%s; queue %s is %s", title, name, cmp.Or(state, "without a state")), "ask for it to be opened, or whether "+title+"'s controllers run"
+		check.OK, check.Detail, check.Hint = state == "Open", fmt.Sprintf("%s; queue %s is %s", title, name, cmp.Or(state, "without a state")), "ask your administrators to open it, and check that "+title+"'s controllers run"
 	}
 	return check
 }
 
-// checkToken says who can reach a cluster without a token. That is no failure: older versions of Ray have none.
+// checkToken reports who can connect to a cluster without a token. That is no failure: older versions of Ray have none.
 func checkToken(p *objects.Plan) launcher.Check {
-	return launcher.Check{Name: "token", OK: true, Detail: cmp.Or(p.Open(), "Ray asks for the cluster's own")}
+	return launcher.Check{Name: "token", OK: true, Detail: cmp.Or(p.Open(), "Ray checks the cluster's token")}
 }
 
 // checkGPUs compares what the nodes have with what the file wants.
@@ -112,7 +112,7 @@ func checkGPUs(ctx context.Context, c *api.Client, s *spec.ClusterSpec) launcher
 	}
 	nodes, err := c.Core.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if apierrors.IsForbidden(err) {
-		check.Detail = "nodes may not be looked at"
+		check.Detail = "not checked: you may not list nodes"
 		return check
 	}
 	if err != nil {
@@ -128,11 +128,11 @@ func checkGPUs(ctx context.Context, c *api.Client, s *spec.ClusterSpec) launcher
 	for _, g := range s.NodeGroups() {
 		t := kuberayspec.GPUTypeOf(s, g.GPUType)
 		if g.GPUs > most[t.Resource] || g.GPUs*g.Min > total[t.Resource] {
-			return launcher.Check{Name: check.Name, Hint: "lower gpus or replicas, or see why nodes do not offer them",
-				Detail: fmt.Sprintf("%s wants %d nodes with %d %s each; the nodes offer %d, at most %d each", g.Name, g.Min, g.GPUs, t.Resource, total[t.Resource], most[t.Resource])}
+			return launcher.Check{Name: check.Name, Hint: "lower gpus or replicas, or check why the nodes do not have them",
+				Detail: fmt.Sprintf("group %s asks for %d nodes with %d %s each; the nodes have %d, at most %d each", g.Name, g.Min, g.GPUs, t.Resource, total[t.Resource], most[t.Resource])}
 		}
 	}
 	t := kuberayspec.GPUTypeOf(s, "")
-	check.Detail = fmt.Sprintf("%d wanted, %d %s on %d nodes", s.TotalGPUs(), total[t.Resource], t.Resource, len(nodes.Items))
+	check.Detail = fmt.Sprintf("the file asks for %d, and %d nodes have %d %s", s.TotalGPUs(), len(nodes.Items), total[t.Resource], t.Resource)
 	return check
 }

@@ -59,9 +59,9 @@ func checkNamed(ctx context.Context, c *api.Client, p *objects.Plan) launcher.Ch
 		check.Hint = "create what is missing in namespace " + c.Namespace + ", or correct its name in the file: pods wait for it"
 		return check
 	}
-	check.Detail = "all that the file names exist"
+	check.Detail = "everything that the file names exists"
 	if len(unseen) > 0 {
-		check.Detail = "may not be looked at: " + strings.Join(slices.Compact(unseen), ", ")
+		check.Detail = "not checked, because you may not get them: " + strings.Join(slices.Compact(unseen), ", ")
 	}
 	return check
 }

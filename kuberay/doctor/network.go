@@ -34,14 +34,14 @@ type flow struct {
 	what     string // of the port
 }
 
-// checkNetwork judges the namespace's NetworkPolicies, if they may be read, by what they say of the connections that a cluster needs. Whether the network
+// checkNetwork judges the namespace's NetworkPolicies, if they may be read, and whether they allow the connections that a cluster needs. Whether the network
 // obeys them, and policies of other kinds (AdminNetworkPolicy, Cilium's, Calico's), cannot be seen so.
 func checkNetwork(ctx context.Context, c *api.Client, p *objects.Plan) launcher.Check {
 	check := launcher.Check{Name: "network policies", OK: true}
 	list, err := c.Core.NetworkingV1().NetworkPolicies(c.Namespace).List(ctx, metav1.ListOptions{})
 	switch {
 	case apierrors.IsForbidden(err):
-		check.Detail = "they may not be looked at"
+		check.Detail = "not checked: you may not list them"
 		return check
 	case err != nil:
 		return failed(check.Name, api.Explain(err, "list", "networkpolicies.networking.k8s.io", c))
@@ -59,13 +59,13 @@ func checkNetwork(ctx context.Context, c *api.Client, p *objects.Plan) launcher.
 	}
 	missing := j.missing(flows)
 	if len(missing) == 0 {
-		check.Detail = "they let through what a cluster needs"
+		check.Detail = "they allow the connections that a cluster needs"
 		return check
 	}
 	if more := len(missing) - shown; more > 0 {
 		missing = append(missing[:shown], fmt.Sprintf("and %d more of the kind", more))
 	}
-	return launcher.Check{Name: check.Name, Detail: strings.Join(missing, "; "), Hint: "`rayctl render --networkpolicy` prints what lets them through: apply it, or ask for it"}
+	return launcher.Check{Name: check.Name, Detail: strings.Join(missing, "; "), Hint: "`rayctl render --networkpolicy` prints the missing policies: apply them, or ask your administrators to do so"}
 }
 
 // shown are the missing rules that are named: one policy may deny everything.

@@ -78,7 +78,7 @@ func checkPermissions(ctx context.Context, c *api.Client, s *spec.ClusterSpec) l
 				return failed(check.Name, err)
 			}
 			if len(list) == 0 {
-				named = "; of Secrets only " + objects.SecretName(s.Name) + " may be read, so clusters must have this name"
+				named = "; the only Secret that you may get is " + objects.SecretName(s.Name) + ", so the cluster must have this name"
 			}
 		}
 		missing = append(missing, list...)

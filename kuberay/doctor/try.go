@@ -53,7 +53,7 @@ func tryOut(ctx context.Context, c *api.Client, s *spec.ClusterSpec, from Caller
 	if p != nil {
 		checks = append(checks, checkObjects(ctx, c, p), checkToken(p), checkQuota(ctx, c, p), checkNetwork(ctx, c, p), checkNamed(ctx, c, p))
 		if !checks[0].OK {
-			return append(checks, launcher.Check{Name: "KubeRay", Detail: "it cannot be tried before Kubernetes takes the objects", Hint: checks[0].Hint})
+			return append(checks, launcher.Check{Name: "KubeRay", Detail: "not checked, because Kubernetes does not accept the objects", Hint: checks[0].Hint})
 		}
 	}
 	if kuberayspec.Of(s).Keeper == objects.KeeperNone {
@@ -82,7 +82,7 @@ func tryAll(ctx context.Context, c *api.Client, p *objects.Plan, job *batchv1.Jo
 		func() []launcher.Check { checks, _ := tryOperator(ctx, c, p, m); return checks },
 		func() []launcher.Check {
 			if p == nil {
-				return []launcher.Check{{Name: "pods and DNS", OK: true, Detail: "not tried, as the file has no image"}}
+				return []launcher.Check{{Name: "pods and DNS", OK: true, Detail: "not checked, because the file has no image"}}
 			}
 			return []launcher.Check{tryPod(ctx, c, job)}
 		},
@@ -99,7 +99,7 @@ func tryAll(ctx context.Context, c *api.Client, p *objects.Plan, job *batchv1.Jo
 	return slices.Concat(found...)
 }
 
-// tryAlone sees whether the operator acts, for who may not create Jobs. If this process is killed meanwhile a suspended RayCluster stays.
+// tryAlone sees whether the operator works, for who may not create Jobs. If this process is killed meanwhile a suspended RayCluster stays.
 func tryAlone(ctx context.Context, c *api.Client, name string, log *slog.Logger) []launcher.Check {
 	checks, uid := tryOperator(ctx, c, nil, metav1.ObjectMeta{Name: name, Labels: map[string]string{labelDoctor: name}})
 	if uid != "" {
@@ -107,7 +107,7 @@ func tryAlone(ctx context.Context, c *api.Client, name string, log *slog.Logger)
 			log.Warn("what doctor created could not be removed", "raycluster", name, "error", err)
 		}
 	}
-	return append(checks, launcher.Check{Name: "pods and DNS", OK: true, Detail: "not tried, as that takes a Job"})
+	return append(checks, launcher.Check{Name: "pods and DNS", OK: true, Detail: "not checked, because this needs a Job"})
 }
 
 // labelDoctor marks what doctor creates.
@@ -133,7 +133,7 @@ func tryJob(c *api.Client, s *spec.ClusterSpec, p *objects.Plan) *batchv1.Job {
 // tryOperator creates a RayCluster, and waits until the operator notes that it has looked at it: one whose pods are gated, or without a plan a
 // suspended one. "" for what could not be created.
 func tryOperator(ctx context.Context, c *api.Client, p *objects.Plan, m metav1.ObjectMeta) ([]launcher.Check, types.UID) {
-	check := launcher.Check{Name: "KubeRay", Hint: "see whether the operator runs and watches this namespace"}
+	check := launcher.Check{Name: "KubeRay", Hint: "check that the operator runs and watches this namespace"}
 	rc, whole := suspended(m), (*rayv1.RayCluster)(nil)
 	if p != nil {
 		var err error
@@ -160,7 +160,7 @@ func tryOperator(ctx context.Context, c *api.Client, p *objects.Plan, m metav1.O
 		check.Detail = fmt.Sprintf("the operator did nothing with a RayCluster for %s", operatorPatience)
 		return []launcher.Check{check}, created.GetUID()
 	}
-	check.OK, check.Detail = true, fmt.Sprintf("the operator acts (after %.1f s)", time.Since(began).Seconds())
+	check.OK, check.Detail = true, fmt.Sprintf("the operator works (after %.1f s)", time.Since(began).Seconds())
 	switch {
 	case token && rc.Spec.AuthOptions != nil:
 		check.Detail += "; its ray.io/v1 knows authOptions"
@@ -208,7 +208,7 @@ func tryPod(ctx context.Context, c *api.Client, job *batchv1.Job) launcher.Check
 	<-watching
 	switch {
 	case err == nil && observe.Succeeded(last, doctorContainer):
-		check.OK, check.Detail = true, "a pod starts and finds kubernetes.default.svc"
+		check.OK, check.Detail = true, "a pod starts and resolves kubernetes.default.svc"
 	case refused.Code != "":
 		check.Detail, check.Hint = refused.Message, refused.Hint
 	case err == nil && observe.Finished(last, doctorContainer):

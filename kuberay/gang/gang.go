@@ -59,10 +59,10 @@ type Scheduler interface {
 // Waiting is what Kubernetes shows of a cluster whose pods have no node.
 type Waiting struct {
 	Pod      *corev1.Pod                // the first of them
-	Overdue  bool                       // for longer than the scheduler needs to say anything
+	Overdue  bool                       // for longer than the scheduler needs to report anything
 	Object   *unstructured.Unstructured // of the cluster; nil: there is none
 	Event    *corev1.Event              // the latest of reason Unschedulable of Object; nil: none
-	Unplaced string                     // what Kubernetes' own scheduler says of the pods; "": nothing
+	Unplaced string                     // message of Kubernetes' own scheduler about the pods; "": none
 }
 
 // ProbePatience is how long a scheduler may take to look at a probe. Volcano's cycle is one second.
@@ -118,7 +118,7 @@ func ByPod(schedulerName string) Scheduler {
 func Choose(s *spec.ClusterSpec, served Served) (Scheduler, error) {
 	switch wish := kuberayspec.Of(s).Scheduler; {
 	case wish == "auto" && len(served) == 0 && s.Head.Early:
-		return nil, launcher.Fail(runstate.CodeSpec, nil, "use Volcano, or leave out head.early", "nothing here admits the workers of an early head together")
+		return nil, launcher.Fail(runstate.CodeSpec, nil, "install Volcano, or leave out head.early", "the workers of an early head must start together, and this Kubernetes has no gang scheduler")
 	case wish == "auto" && len(served) > 0 && s.IsGang():
 		return served[0], nil
 	case wish != "auto" && wish != None{}.Name():
@@ -130,8 +130,8 @@ func Choose(s *spec.ClusterSpec, served Served) (Scheduler, error) {
 		title := ByPod(wish).Title()
 		return nil, launcher.Fail(runstate.CodeConfig, nil, "install "+title+", or set kuberay.scheduler: none", "this Kubernetes does not serve %s's %s", title, ByPod(wish).Resource().Resource)
 	case s.IsGang() && s.TotalGPUs() > 0 && s.GangNodes() > 1:
-		return nil, launcher.Fail(runstate.CodeSpec, nil, "use Volcano, or say gang: false",
-			"%d pods with GPUs would start in part: nothing here admits a gang as a whole", s.GangNodes())
+		return nil, launcher.Fail(runstate.CodeSpec, nil, "install Volcano, or set gang: false",
+			"%d pods with GPUs must start together, and this Kubernetes has no gang scheduler", s.GangNodes())
 	}
 	return None{}, nil
 }

@@ -148,13 +148,13 @@ func (Volcano) Waits(w Waiting) runstate.Reason {
 	switch {
 	case g == nil && w.Overdue:
 		name := w.Pod.Annotations[volcano.KubeGroupNameAnnotationKey]
-		return runstate.Reason{Code: "PodGroupMissing", Message: fmt.Sprintf("PodGroup %s does not exist, so Volcano does not look at the pods", name), Hint: "launch the cluster again"}
+		return runstate.Reason{Code: "PodGroupMissing", Message: fmt.Sprintf("PodGroup %s does not exist, so Volcano does not schedule the pods", name), Hint: "launch the cluster again"}
 	case g == nil:
 		return runstate.Reason{}
 	case g.Status.Phase == "" && w.Overdue:
 		return runstate.Reason{
 			Code: "PodGroupIgnored", Message: fmt.Sprintf("Volcano ignores the PodGroup: queue %s does not exist, or Volcano does not run", cmp.Or(g.Spec.Queue, defaultQueue)),
-			Hint: "compare kuberay.queue with `kubectl get queues`, and see whether Volcano's scheduler runs: `rayctl doctor` tries it",
+			Hint: "compare kuberay.queue with `kubectl get queues`, and check that Volcano's scheduler runs (`rayctl doctor` tests it)",
 		}
 	case g.Status.Phase == volcano.PodGroupPending:
 		return waitsInQueue(g, w.Event)

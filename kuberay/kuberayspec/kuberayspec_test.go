@@ -22,11 +22,11 @@ const early = "launcher: kuberay\nimage: i\nhead: {early: true}\nworkers: [{name
 
 func TestValidate(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"type unknown to Kubernetes", "launcher: kuberay\nimage: i\nworkers: [{name: a, gpus: 1, gpuType: h100}]", "gpuTypes does not say which nodes have \"h100\": add gpuTypes.h100"},
+		{"type unknown to Kubernetes", "launcher: kuberay\nimage: i\nworkers: [{name: a, gpus: 1, gpuType: h100}]", "gpuTypes has no entry for nodes with \"h100\": add gpuTypes.h100"},
 		{"patch", "kuberay: {patch: {spec: {workerGroupSpecs: []}}}", "use workers[].patch"},
 		{"scheduler", "kuberay: {scheduler: kueue}", `"kueue" is not possible here: use auto, volcano, none`},
 		{"namespace", "kuberay: {namespace: A_b}", `"A_b" is not a namespace`},
-		{"gang without scheduler", "launcher: kuberay\nimage: i\nkuberay: {scheduler: none}\nworkers: [{name: a, replicas: 2, gpus: 1}]", "without a gang scheduler they may start in part"},
+		{"gang without scheduler", "launcher: kuberay\nimage: i\nkuberay: {scheduler: none}\nworkers: [{name: a, replicas: 2, gpus: 1}]", "without a gang scheduler some of them may start without the others"},
 		{"early head, workers one by one", early + "gang: false", "head.early: on Kubernetes an early head waits for workers that are admitted together"},
 		{"early head without a scheduler of gangs", early + "kuberay: {scheduler: none}", "head.early: on Kubernetes an early head waits for workers that are admitted together"},
 		{"early head without a keeper", early + "kuberay: {keeper: none}", "head.early: without a keeper in Kubernetes nothing ends the head"},

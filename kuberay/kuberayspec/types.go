@@ -8,7 +8,7 @@ import (
 
 // cluster is what KubeRay adds to the cluster file itself.
 type cluster struct {
-	// KubeRay says how to get pods from Kubernetes with KubeRay. Its presence chooses the kuberay launcher if nothing else does.
+	// KubeRay sets how to get pods from Kubernetes with KubeRay. Its presence chooses the kuberay launcher if nothing else does.
 	KubeRay *Section `json:"kuberay,omitempty"`
 }
 
@@ -36,7 +36,7 @@ type GPUType struct {
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 }
 
-// Section says how to get pods from Kubernetes with KubeRay.
+// Section sets how to get pods from Kubernetes with KubeRay.
 type Section struct {
 	// Kubeconfig is the client's configuration file. Default: KUBECONFIG, ~/.kube/config, or the pod's service account, as kubectl.
 	Kubeconfig string `json:"kubeconfig,omitempty" path:"client"`
@@ -75,7 +75,7 @@ type Section struct {
 	// Annotations are put on the RayCluster and all pods.
 	Annotations map[string]string `json:"annotations,omitempty"`
 	// RayCluster is the spec of a RayCluster that is taken as it is; rayctl adds labels, the gang, and Ray's token where nothing is said about
-	// it. `-f raycluster.yaml` sets it. Excludes head, workers, image, env, setup, secrets and mounts, which it says itself.
+	// it. `-f raycluster.yaml` sets it. Excludes head, workers, image, env, setup, secrets and mounts, which the RayCluster sets itself.
 	RayCluster spec.Object `json:"rayCluster,omitempty"`
 	// ConfigMaps are created with the cluster and go with it: data by name and key. One that exists already stays as it is. `-f` sets
 	// them from the ConfigMaps that stand beside a RayCluster or RayJob.

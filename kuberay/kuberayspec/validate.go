@@ -34,7 +34,7 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 	}
 	gpus := slices.ContainsFunc(s.NodeGroups(), func(g spec.NodeGroup) bool { return g.GPUs > 0 })
 	v.FailIf(c.Scheduler == "none" && gpus && s.IsGang() && s.GangNodes() > 1, "kuberay.scheduler",
-		"leave it out, or set gang: false if a part of the nodes is of use", "%d GPU nodes must start together, and without a gang scheduler they may start in part", s.GangNodes())
+		"leave it out, or set gang: false if the job can use some of the nodes", "%d GPU nodes must start together, and without a gang scheduler some of them may start without the others", s.GangNodes())
 }
 
 // kueueQueue is the label by which Kueue holds a whole RayCluster until all of it is admitted.
@@ -73,5 +73,5 @@ func validateNode(v *spec.Validator, s *spec.ClusterSpec, path string, r *spec.N
 	}
 	_, known := s.GPUTypes[r.GPUType]
 	v.FailIf(!known, path+".gpuType", "add gpuTypes."+r.GPUType+" with its nodeSelector, best in a profile",
-		"gpuTypes does not say which nodes have %q", r.GPUType)
+		"gpuTypes has no entry for nodes with %q", r.GPUType)
 }

@@ -203,7 +203,7 @@ func (m *Manifest) readRest(rest []object) error {
 		m.set("kuberay.configMaps", string(text))
 	}
 	if len(others) > 0 {
-		m.note("rayctl does not create what stands beside the cluster (%s): what the cluster needs of it must exist", strings.Join(others, ", "))
+		m.note("rayctl does not create the other objects of the file (%s): those that the cluster needs must exist", strings.Join(others, ", "))
 	}
 	return nil
 }

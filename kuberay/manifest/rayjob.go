@@ -100,7 +100,7 @@ func (m *Manifest) readRuntimeEnv(text string) error {
 		}
 	}
 	if files := spec.ClientFiles(r.rest); len(files) > 0 {
-		return m.errorf("write down there what is in it", "%s of runtimeEnvYAML is the file %s, which is of another machine", files[0].Key, files[0].File)
+		return m.errorf("write the content of the file there", "%s of runtimeEnvYAML is the file %s, which is of another machine", files[0].Key, files[0].File)
 	}
 	m.setAll("job.env", r.env)
 	return m.setLists(r)
@@ -114,7 +114,7 @@ func (m *Manifest) setWorkingDir(dir string) error {
 	case path.IsAbs(dir):
 		m.set("job.cwd", dir)
 	default:
-		return m.errorf("give a URI or an absolute path of the image there, and directories of this machine with --working-dir", "working_dir of runtimeEnvYAML is %q, which is relative to nothing", dir)
+		return m.errorf("give a URI or an absolute path of the image there, and directories of this machine with --working-dir", "working_dir of runtimeEnvYAML is the relative path %q, and there is no directory that it is relative to", dir)
 	}
 	return nil
 }

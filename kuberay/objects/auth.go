@@ -11,7 +11,7 @@ func (p *Plan) authOptions() *rayv1.AuthOptions {
 	return &rayv1.AuthOptions{Mode: rayv1.AuthModeToken, SecretName: ptr.To(SecretName(p.Spec.Name))}
 }
 
-// Open says who can reach what in a cluster whose Ray asks for no token; "" where it asks. Ray's nodes listen on the addresses of their pods, or they would not
+// Open describes who can connect to what in a cluster without a token; "" if Ray checks a token. Ray's nodes listen on the addresses of their pods, or they would not
 // find each other, and by default every pod of a Kubernetes reaches every other (Kubernetes' documentation, "Network Policies").
 func (p *Plan) Open() string {
 	why := "Ray " + p.version + " has no tokens (2.52 and later have)"
@@ -19,11 +19,11 @@ func (p *Plan) Open() string {
 	case p.Adopted != nil && p.Adopted.Token.Secret+p.Adopted.Token.Value != "" && (p.hasToken() || p.version == unknownVersion):
 		return ""
 	case p.Adopted != nil && !p.Adopted.Token.Ours:
-		why = "its manifest lets Ray ask for no token"
+		why = "its manifest turns Ray's token authentication off"
 	case p.hasToken():
 		return ""
 	case p.version == unknownVersion:
-		why = "which Ray the manifest has is not known, so it is asked for no token (ray.version says it)"
+		why = "the Ray version of the manifest is not known, so the cluster has no token (set ray.version)"
 	}
 	return why + ": every pod of this Kubernetes that reaches the pods of the cluster, on any node and in any namespace, can run code in it as its user and read its secrets; " +
 		"`rayctl render --networkpolicy` prints NetworkPolicies that let in the pods of rayctl's clusters in its namespace alone"

@@ -15,7 +15,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// TestEarlyHead: the head is in no gang, which is the workers that must be there; all pods tell the keeper that they have nodes.
+// TestEarlyHead: the head is in no gang, which is the required workers; all pods report to the keeper that they have nodes.
 func TestEarlyHead(t *testing.T) {
 	text := strings.Replace(gangFile, "head: {", "head: {early: true, ", 1)
 	p := planOf(t, text, true)
@@ -40,7 +40,7 @@ func TestEarlyHead(t *testing.T) {
 	if late, err := planOf(t, gangFile, true).RayCluster(); err != nil || HasEarlyHead(late) {
 		t.Errorf("%v", err)
 	}
-	if _, err := gang.Choose(spec.For(decode(t, text), kuberayspec.Name), gangs(false)); launcher.ExitCode(err) != runstate.CodeSpec || !strings.Contains(err.Error(), "workers of an early head together") {
+	if _, err := gang.Choose(spec.For(decode(t, text), kuberayspec.Name), gangs(false)); launcher.ExitCode(err) != runstate.CodeSpec || !strings.Contains(err.Error(), "workers of an early head must start together") {
 		t.Errorf("without Volcano: %v", err)
 	}
 }

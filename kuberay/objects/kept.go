@@ -12,7 +12,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/orders"
 )
 
-// A keeper that is lost with its pod while the cluster waits for room takes along the packages that the client gave it. Small ones, as most
+// A keeper that is lost with its pod while the cluster waits for room loses the packages that the client sent to it. Small ones, as most
 // working directories are, are also kept in a Secret, from where the next keeper's pod has them, whether or not a client watches. It is not the
 // Secret of the cluster: that one is read for each pod of the gang and at each command, and has to have room for notes.
 // Larger ones are sent again by a client that has launched the cluster and still watches it.

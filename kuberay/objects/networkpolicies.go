@@ -65,18 +65,18 @@ func NetworkPolicies(namespace string) []*networkingv1.NetworkPolicy {
 // The policies that not all clusters need.
 const autoscalerPolicy, keeperPolicy = "rayctl-autoscaler", "rayctl-keeper"
 
-// why is what each of them is for, in its file.
+// why is the comment in the file of each: what it is for.
 var why = map[string]string{
-	"rayctl-ingress": `Where connections into pods are denied: Ray's nodes, the keeper and the record of rayctl's clusters reach each other, on ports that Ray
-chooses. A client's port-forward and the kubelet's probes come from the pod's own node, which networks let in. Who reaches clusters otherwise
-needs a further rule, to port ` + strconv.Itoa(DashboardPort) + ` of heads and ` + strconv.Itoa(KeeperPort) + ` of keepers: clients in other pods of this Kubernetes, and the API server where clients use its
-proxy of Services in place of port-forward. The KubeRay operator and ` + gang.Titles() + ` connect to no pod of a RayCluster.`,
-	"rayctl-egress": `Where connections out of pods are denied: the same seen from the other side, and names. Leave it out where nothing is denied, or
-it denies what jobs reach: it allows nothing else. What jobs need beyond the cluster (data, package indexes, object stores) is not known here.`,
-	autoscalerPolicy: `Where connections out of pods are denied, and only for clusters whose groups have a maxReplicas above their minReplicas: the autoscaler
-beside the head changes the RayCluster. 443 and 6443 are the usual ports of an API server; put its address and port in place of them where they are known.`,
-	keeperPolicy: `Where connections out of pods are denied, and only for clusters with kuberay.keeperServiceAccountName: the keeper asks the API server
-which nodes are going to be taken away. For the ports the same counts as for the autoscaler.`,
+	"rayctl-ingress": `For namespaces that deny connections into pods. It allows connections between the pods of rayctl's clusters (Ray's nodes, keeper, record), on
+all ports, because Ray chooses ports. A client's port-forward and the kubelet's probes come from the pod's own node, from which networks allow
+connections. Other clients need a further rule to port ` + strconv.Itoa(DashboardPort) + ` of heads and ` + strconv.Itoa(KeeperPort) + ` of keepers: clients in other pods of this Kubernetes, and the
+API server, if clients use its proxy of Services instead of port-forward. The KubeRay operator and ` + gang.Titles() + ` connect to no pod of a RayCluster.`,
+	"rayctl-egress": `For namespaces that deny connections out of pods. It allows connections to the pods of rayctl's clusters, and DNS. Do not apply it in
+other namespaces: it denies all other connections, also those of jobs. If jobs need more (data, package indexes, object stores), add rules for it.`,
+	autoscalerPolicy: `For namespaces that deny connections out of pods, and only for clusters with elastic groups (maxReplicas above minReplicas): the autoscaler in
+the head's pod changes the RayCluster. 443 and 6443 are the usual ports of an API server; if you know its address and port, use them instead.`,
+	keeperPolicy: `For namespaces that deny connections out of pods, and only for clusters with kuberay.keeperServiceAccountName: the keeper asks the API server
+which nodes are going to be taken away. 443 and 6443 are the usual ports of an API server; if you know its address and port, use them instead.`,
 }
 
 // RenderNetworkPolicies are NetworkPolicies as files; without a namespace they go to that of whoever applies them. Two of them are only for clusters that need them.

@@ -251,7 +251,7 @@ func TestChooseScheduler(t *testing.T) {
 		want       string // scheduler, or part of the error
 	}{
 		{"served", gpus, true, "volcano"},
-		{"a GPU gang without gang scheduling", gpus, false, "say gang: false"},
+		{"a GPU gang without gang scheduling", gpus, false, "set gang: false"},
 		{"no gang wanted", gpus + "gang: false\n", false, "none"},
 		{"no gang wanted, served", gpus + "gang: false\n", true, "none"},
 		{"one pod", smallFile, false, "none"},

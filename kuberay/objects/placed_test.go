@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestPlaced: workers tell the keeper that they have nodes where these come one by one, and there is a keeper that they reach.
+// TestPlaced: workers report to the keeper that they have nodes where these come one by one, and there is a keeper that they reach.
 func TestPlaced(t *testing.T) {
 	const workers = smallFile + "workers: [{name: w, replicas: 2}]\n"
 	for _, c := range []struct {

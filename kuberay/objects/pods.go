@@ -84,7 +84,7 @@ func (p *Plan) rayContainer(g spec.NodeGroup, group string, own kuberayspec.Grou
 	return corev1.Container{
 		Name: name, Image: g.Image, ImagePullPolicy: corev1.PullPolicy(kuberayspec.Of(p.Spec).ImagePullPolicy),
 		Resources: p.resources(g, own), Env: p.env(g), ReadinessProbe: p.readiness(), SecurityContext: restrictedContainer(),
-		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError, // the last lines say why it ended
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError, // the last lines have the reason of the end
 	}
 }
 

@@ -66,7 +66,7 @@ func (p *Plan) addStart(t *corev1.PodTemplateSpec, g spec.NodeGroup, group strin
 	c.Args = []string{". " + nodeFiles + "/" + nodeKey + "; true"} // on the left of &&, where KubeRay puts it, the shell would not obey set -e
 }
 
-// tellGrant is the variable by which pods of a cluster with an early head tell the keeper that they have nodes, see pod/node.sh.
+// tellGrant is the variable by which pods of a cluster with an early head report to the keeper that they have nodes, see pod/node.sh.
 const tellGrant = "RAYCTL_TELL_GRANT"
 
 // HasEarlyHead reports whether the head of a RayCluster is to come before the workers.

@@ -105,7 +105,7 @@ func (p *Plan) autoscaler() *rayv1.AutoscalerOptions {
 		// Otherwise a pod that waits for a node is kept when nothing needs it any more (Ray 2.60, autoscaler/_private/constants.py).
 		Env: []corev1.EnvVar{{Name: PendingIdle, Value: strconv.Itoa(int(idle))}},
 	}
-	if p.Spec.Head.Early { // it gives up a pod that runs no Ray within an hour, and makes another: the gang may be queued for longer
+	if p.Spec.Head.Early { // it deletes a pod that runs no Ray within an hour, and makes another: the gang may be queued for longer
 		o.Env = append(o.Env, corev1.EnvVar{Name: "RAY_AUTOSCALER_RECONCILE_ALLOCATE_STATUS_TIMEOUT_S", Value: strconv.Itoa(int(Longest.Seconds()))})
 	}
 	if p.rayAtLeast(spec.ElasticRay) { // as on the other launchers. Version 1 takes away a node that got a task meanwhile
@@ -117,7 +117,7 @@ func (p *Plan) autoscaler() *rayv1.AutoscalerOptions {
 	return o
 }
 
-// PendingIdle is the variable of the autoscaler that has the seconds after which it gives up a pod that waits for a node and that nothing needs any more.
+// PendingIdle is the variable of the autoscaler that has the seconds after which it deletes a pod that waits for a node and that nothing needs any more.
 const PendingIdle = "RAY_AUTOSCALER_PENDING_NODE_IDLE_TIMEOUT_S"
 
 // IdleSeconds is scaling.idle as the RayCluster has it.

@@ -75,7 +75,7 @@ func (o *Snapshot) RecordSucceeded() bool {
 // isOf reports whether a pod is one of a Job's.
 func isOf(p *corev1.Pod, job *batchv1.Job) bool { return metav1.IsControlledBy(p, job) }
 
-// held says which containers keep the Job of a keeper that has succeeded, or have failed its pod after that; "" if none does.
+// held names the containers that keep the Job of a successful keeper running, or that failed after the keeper; "" if there are none.
 func (o *Snapshot) held() string {
 	for _, p := range o.Role(objects.RoleKeeper) {
 		if o.Job == nil || !isOf(p, o.Job) || p.Status.Phase == corev1.PodSucceeded || !Succeeded(p, objects.KeeperContainer) {

@@ -7,7 +7,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// Hopeless are reasons that do not pass by waiting, and how long they are looked at before the start is given up: registries and
+// Hopeless are reasons that do not pass by waiting, and how long they may last before the start fails: registries and
 // Secrets that come late are waited for.
 var Hopeless = map[string]time.Duration{
 	"InvalidRayClusterSpec": 0, "InvalidRayClusterMetadata": 0, "InvalidImageName": 0, "ErrImageNeverPull": 0,
@@ -19,7 +19,7 @@ var Hopeless = map[string]time.Duration{
 	ClusterMissing: Silence, // what is mirrored may be a bit old
 }
 
-// Crashes is how often a container may end before its cluster is given up.
+// Crashes is how often a container may end before the start of its cluster fails.
 const Crashes = 3
 
 // Restarts is the most that a container of Ray's pods was started again.

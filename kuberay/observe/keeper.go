@@ -26,7 +26,7 @@ func (w *KeeperWait) Look(o *Snapshot) (why string, err error) {
 	name := w.Plan.Spec.Name
 	if o.Job == nil || o.Job.UID != w.Plan.OwnerUID || o.Job.DeletionTimestamp != nil || JobEnded(o.Job) {
 		return "", launcher.Fail(runstate.CodeInterrupted, nil, "launch it again",
-			"%s was ended while it was launched: by somebody, or by Kubernetes because this client was not heard of for %s", name, launcher.Human(objects.StartDeadline.Seconds()))
+			"%s was ended while it was launched: by somebody, or by Kubernetes because this client did not renew the launch for %s", name, launcher.Human(objects.StartDeadline.Seconds()))
 	}
 	r := o.keeperReason()
 	if w.hopeless(r.Code, o.Now) {
@@ -102,7 +102,7 @@ func failedKeeper(pods []*corev1.Pod, last *corev1.Pod) runstate.Reason {
 			Hint: "set kuberay.keeperImage to an image with python3",
 		}
 	}
-	r := runstate.Reason{Code: "KeeperFailed", Message: fmt.Sprintf("pod %s has failed: %s", last.Name, cmp.Or(EndOfPod(last, objects.KeeperContainer), last.Status.Reason)), Hint: fmt.Sprintf("`kubectl logs -n %s %s -c %s` may say more", last.Namespace, last.Name, objects.KeeperContainer)}
+	r := runstate.Reason{Code: "KeeperFailed", Message: fmt.Sprintf("pod %s has failed: %s", last.Name, cmp.Or(EndOfPod(last, objects.KeeperContainer), last.Status.Reason)), Hint: fmt.Sprintf("`kubectl logs -n %s %s -c %s` may show more", last.Namespace, last.Name, objects.KeeperContainer)}
 	if failures(pods) >= Crashes {
 		r.Code = "CrashLoopBackOff"
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// What those that make nodes say of pods without one, in events of the pods of type Normal: the cluster autoscaler (cluster-autoscaler 1.34,
+// What the tools that make nodes report about pods without a node, in events of the pods of type Normal: the cluster autoscaler (cluster-autoscaler 1.34,
 // processors/status/eventing_scale_up_processor.go) and Karpenter (1.x, pkg/controllers/provisioning/scheduling/events.go).
 const (
 	triggeredScaleUp = "TriggeredScaleUp"

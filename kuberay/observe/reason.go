@@ -72,7 +72,7 @@ func (o *Snapshot) RefusedPods() runstate.Reason {
 	return runstate.Reason{}
 }
 
-// headInGang: an operator that runs with --batch-scheduler puts every pod of a RayCluster into one gang, whatever the pod's template says
+// headInGang: an operator that runs with --batch-scheduler puts every pod of a RayCluster into one gang, regardless of the pod's template
 // (ray-operator 1.6, controllers/ray/batchscheduler). An early head would come with the workers.
 func (o *Snapshot) headInGang() runstate.Reason {
 	head := o.head()
@@ -80,7 +80,7 @@ func (o *Snapshot) headInGang() runstate.Reason {
 		return runstate.Reason{}
 	}
 	return runstate.Reason{
-		Code: headHeld, Message: fmt.Sprintf("the head cannot come before the workers: the KubeRay operator runs with --batch-scheduler=%s, and puts all pods into one gang", head.Spec.SchedulerName),
+		Code: headHeld, Message: fmt.Sprintf("the head cannot start before the workers: the KubeRay operator runs with --batch-scheduler=%s, and puts all pods into one gang", head.Spec.SchedulerName),
 		Hint: "leave out head.early, or ask for an operator without --batch-scheduler, as rayctl makes the gang itself",
 	}
 }
@@ -141,7 +141,7 @@ func crashed(p *corev1.Pod, container string, ended *corev1.ContainerStateTermin
 	who := fmt.Sprintf("container %s of pod %s", container, p.Name)
 	switch {
 	case ended == nil:
-		return runstate.Reason{Code: "CrashLoopBackOff", Message: who + " ends again and again", Hint: logsOf(p, container) + " may say why"}
+		return runstate.Reason{Code: "CrashLoopBackOff", Message: who + " ends again and again", Hint: logsOf(p, container) + " may show why"}
 	case ended.Reason == "OOMKilled":
 		return runstate.Reason{Code: ended.Reason, Message: who + " was killed because it needed more memory than it may have", Hint: "raise memory of the group"}
 	default:
@@ -228,7 +228,7 @@ func (o *Snapshot) idleOperator() runstate.Reason {
 	if c == nil || len(o.rayPods()) > 0 || len(c.Status.Conditions) > 0 || c.Status.State != "" || o.Now.Sub(c.CreationTimestamp.Time) <= Silence { //nolint:staticcheck // see phase
 		return runstate.Reason{}
 	}
-	return runstate.Reason{Code: "OperatorSilent", Message: "nothing reconciles the RayCluster: the KubeRay operator does not run, or does not watch this namespace", Hint: "`rayctl doctor` looks at it"}
+	return runstate.Reason{Code: "OperatorSilent", Message: "nothing reconciles the RayCluster: the KubeRay operator does not run, or does not watch this namespace", Hint: "`rayctl doctor` checks it"}
 }
 
 // event finds the latest event of an object with one of the reasons. Events of an earlier object of the same name, such as those of the cluster before

@@ -18,7 +18,7 @@ import (
 const (
 	QuotaFull      = "QuotaFull"      // it fits into the quota, but not beside what is there now
 	quotaTooSmall  = "QuotaTooSmall"  // it does not fit into the quota at all
-	quotaUndefined = "QuotaUndefined" // the quota counts a resource of which the pod says nothing
+	quotaUndefined = "QuotaUndefined" // the quota counts a resource that the pod does not specify
 	limitRange     = "LimitRange"
 	podSecurity    = "PodSecurity"
 	policyDenied   = "PolicyDenied"  // by a ValidatingAdmissionPolicy, Kyverno or Gatekeeper

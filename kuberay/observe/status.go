@@ -25,14 +25,14 @@ func LivingStatus(id launcher.ID, namespace string, o *Snapshot, st *runstate.St
 	case st == nil || st.Phase == runstate.Provisioning || st.Phase == runstate.Queued || phase == runstate.Draining:
 		s.Phase, s.Reason, s.Since = phase, reason, since
 		if st != nil && phase == runstate.Ready {
-			s.Phase = runstate.Starting // it is the keeper who says that all nodes are alive in Ray
+			s.Phase = runstate.Starting // only the keeper knows that all nodes are alive in Ray
 		}
 	case st.Phase == runstate.Gone: // its result is there, its pods are not gone yet
 		s.Phase, s.Reason = runstate.Draining, runstate.Reason{Code: st.Reason.Code, Message: st.Reason.Message}
 	case st.Phase == runstate.Ready && o.disruptedPods().Code != "":
 		s.Reason = o.disruptedPods() // the keeper learns of it later, or is one of them
 	case st.Phase == runstate.Starting && reason.Code != "":
-		s.Reason = reason // it says more than "1 of 3 nodes are alive"
+		s.Reason = reason // it is more exact than "1 of 3 nodes are alive"
 	}
 	if r := MeshRefusal(o, st); r.Code != "" && s.Phase != runstate.Draining {
 		s.Phase, s.Reason = runstate.Provisioning, r

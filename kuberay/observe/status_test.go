@@ -68,6 +68,6 @@ func TestQueuedNodes(t *testing.T) {
 	}
 	o.Cluster.Spec.WorkerGroupSpecs[0].MinReplicas = ptr.To[int32](3)
 	if got := LivingStatus("c", "n", o, st, "").Allocations; len(got) != 0 {
-		t.Errorf("of nodes that must be there: %+v", got)
+		t.Errorf("of required nodes: %+v", got)
 	}
 }

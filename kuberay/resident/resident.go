@@ -31,7 +31,7 @@ type Keeper struct {
 	token string
 	gate  net.Listener // the dashboard, for the keeper
 	child *exec.Cmd
-	stdin io.Closer // its end tells the keeper before the commit that the client is gone
+	stdin io.Closer // before the commit, its end shows the keeper that the client is gone
 
 	Gone  chan struct{}   // closed when the keeper has ended and its cluster is deleted
 	Final *runstate.State // then: its last word, nil if it left none
@@ -149,7 +149,7 @@ func (r *Keeper) Abandon() {
 
 // Wait returns when the keeper has ended, and keeps what it has left.
 func (r *Keeper) Wait() {
-	_ = r.child.Wait() // its result says how it went
+	_ = r.child.Wait() // its result has the outcome
 	r.collect()
 }
 

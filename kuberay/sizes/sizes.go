@@ -57,7 +57,7 @@ func Write(ctx context.Context, c *api.Client, rc *rayv1.RayCluster, groups []sp
 			return rc, nil
 		}
 	}
-	return nil, launcher.Fail(runstate.CodeUnreachable, nil, "try again", "the RayCluster %s was changed by others each time its groups were to be scaled", id)
+	return nil, launcher.Fail(runstate.CodeUnreachable, nil, "try again", "others changed the RayCluster %s each time rayctl tried to scale its groups", id)
 }
 
 // ChangeOf is the JSON patch that carries out a wish, or why a group cannot have its size. groups are those of the launch. The patch fails if Ray's autoscaler
@@ -171,7 +171,7 @@ func InForce(rc *rayv1.RayCluster, groups []spec.NodeGroup) (out []runstate.Grou
 	return out
 }
 
-// Between are the sizes that differ between two files. Of a file with more replicas than before so many nodes are there now.
+// Between are the sizes that differ between two files. If a file has more replicas than before, the number of nodes is raised to them now.
 func Between(groups []spec.NodeGroup, was, now *spec.ClusterSpec) (wanted []Size) {
 	var before []spec.NodeGroup
 	if was != nil {

@@ -120,7 +120,7 @@ func (t *Cluster) release(ctx context.Context, o *observe.Snapshot) {
 	if !o.Ours() || !o.Held() || o.Job.DeletionTimestamp != nil || !t.released.CompareAndSwap(false, true) {
 		return
 	}
-	t.log.Info("its Job is deleted, which another container in the keeper's pod keeps alive", "cluster", t.id)
+	t.log.Info("its Job is deleted, because another container keeps the keeper's pod running", "cluster", t.id)
 	go func(uid types.UID) {
 		if err := t.c.DeleteJob(ctx, string(t.id), uid); err != nil && ctx.Err() == nil {
 			t.log.Warn("the keeper's Job cannot be deleted", "cluster", t.id, "error", err)

@@ -14,7 +14,7 @@ func DialPod(ctx context.Context, a API, pod string, port int) (net.Conn, error)
 	}
 	conn, err := within(ctx, streamTimeout, func() (*streamConn, error) { return s.stream(int32(port), func() { _ = s.Close() }) })
 	if err != nil {
-		_ = s.Close() // the stream's error is the one to tell
+		_ = s.Close() // the stream's error is the one to report
 		return nil, fmt.Errorf("connect to port %d of %s: %w", port, pod, err)
 	}
 	return nodeConn{conn, s}, nil

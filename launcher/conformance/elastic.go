@@ -14,10 +14,10 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
-// grown is what the driver prints. Ray may say in between that nothing can satisfy the placement group yet.
+// grown is what the driver prints. Ray may warn in between that nothing can satisfy the placement group yet.
 var grown = regexp.MustCompile(`(?s)1 at the start\n.*3 at work\n.*1 at the end\n\z`)
 
-// elasticGroup checks that nodes come while tasks wait for them, that those go which nothing uses any more, and that the one that must be there stays.
+// elasticGroup checks that nodes come while tasks wait for them, that those go which nothing uses any more, and that the required one stays.
 func elasticGroup(t *testing.T, s *suite) {
 	sp := s.named(t, s.TwoGroups(), python(`import ray, time
 ray.init(log_to_driver=False, logging_level="ERROR")
@@ -57,7 +57,7 @@ while seen < 3:
 // earlyHead checks that job.prepare runs while the workers are not there, and that the driver begins when all are.
 func earlyHead(t *testing.T, s *suite) { s.early(t, "", "nodes: 3\n") }
 
-// earlyDriver: the same, and the driver begins without the workers, where job.start says so.
+// earlyDriver: the same, and the driver begins without the workers, if job.start is head.
 func earlyDriver(t *testing.T, s *suite) { s.early(t, spec.StartWithHead, "nodes: 1\nnodes: 3\n") }
 
 func (s *suite) early(t *testing.T, start, printed string) {

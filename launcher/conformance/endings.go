@@ -60,7 +60,7 @@ func exitZero(t *testing.T, s *suite) {
 	wantCode(t, err, runstate.CodeSpec, launcher.ErrEnded)
 }
 
-// wantHeld checks that all nodes that must be there are one granted allocation's.
+// wantHeld checks that all required nodes are one granted allocation's.
 func wantHeld(t *testing.T, st launcher.Status) {
 	t.Helper()
 	if len(st.Allocations) != 1 || st.Allocations[0].State != runstate.AllocationGranted {

@@ -9,7 +9,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// TestChange: a living cluster takes a changed file as a whole or not at all, and the file before it again. What was set by hand stays where the file says the same.
+// TestChange: a changed file is applied to a running cluster as a whole or not at all, and the previous file again. Values set by commands stay if the file is the same.
 func TestChange(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "", func(o *keeper.Orders) {

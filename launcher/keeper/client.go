@@ -111,7 +111,7 @@ func (c *Client) call(ctx context.Context, method, path string, body any, timeou
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, longestState+1))
 	if err == nil && len(text) > longestState {
-		err = fmt.Errorf("it has no end: it is longer than %d MiB", longestState>>20)
+		err = fmt.Errorf("it is too long: it has more than %d MiB", longestState>>20)
 	}
 	if err == nil {
 		err = json.Unmarshal(text, answer)

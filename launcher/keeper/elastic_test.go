@@ -22,7 +22,7 @@ func elastic(least, most int) func(*keeper.Orders) {
 	}
 }
 
-// more are the allocations of nodes above those that must be there.
+// more are the allocations of nodes above the required ones.
 func more(s *runstate.State) []runstate.Allocation {
 	return runstate.Of(s.Allocations, runstate.PurposeElastic)
 }
@@ -52,7 +52,7 @@ func (r *rig) alive(name string, other int) runstate.Node {
 	return found
 }
 
-// TestElasticNodesLost: lost nodes are replaced as Ray asks for them, the one that must be there, too; with the head all of them go, and the next attempt
+// TestElasticNodesLost: lost nodes are replaced as Ray asks for them, the required one, too; with the head all of them go, and the next attempt
 // gets its own; and with the keeper.
 func TestElasticNodesLost(t *testing.T) {
 	t.Parallel()
@@ -127,7 +127,7 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// TestElasticNodesFail: nodes that fail to start are not asked for without a pause, and say why.
+// TestElasticNodesFail: nodes that fail to start are not requested without a pause, and report the reason.
 func TestElasticNodesFail(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, holdTwo, func(o *keeper.Orders) {
@@ -146,7 +146,7 @@ func TestElasticNodesFail(t *testing.T) {
 	}
 	text, err := os.ReadFile(string(r.dir) + "/keeper.log")
 	r.must(err)
-	if n := strings.Count(string(text), "is wanted"); n > len(more(s))+1 {
+	if n := strings.Count(string(text), "is requested"); n > len(more(s))+1 {
 		t.Errorf("%d nodes were started", n)
 	}
 }

@@ -66,7 +66,7 @@ func (r *rig) measured(seconds float64) (busy float64) {
 
 func saysIdle(s *runstate.State) bool { return s.Reason.Code == runstate.CodeGPUsDoNothing }
 
-// TestIdleGPUs: a run all of whose GPUs do nothing is told so, and then ends; one of them that works is enough for it to go on.
+// TestIdleGPUs: a run whose GPUs are all idle gets a warning, and then ends; one of them that works is enough for it to go on.
 func TestIdleGPUs(t *testing.T) {
 	set := byNVML(t)
 	set("80 0")

@@ -73,7 +73,7 @@ type RaySettings struct {
 // Group is a set of equal Ray nodes. A nil count is left to Ray (or, on Slurm, to the allocation).
 type Group struct {
 	Name string `json:"name"`
-	// Count is how many must be there; Max how many there may be, as Ray's autoscaler asks for them (0: no more than Count); Initial how many of those
+	// Count is the number of required nodes; Max the maximum, as Ray's autoscaler requests them (0: no more than Count); Initial how many of those
 	// there are at the start.
 	Count             int      `json:"count"`
 	Max               int      `json:"max,omitempty"`
@@ -115,7 +115,7 @@ type Start struct {
 	// Early is true if the head is there before the others: step: what starts the nodes is for the head alone, and the others are a companion job of the group Gang;
 	// spawn and queue: all start together, but job.prepare does not wait for all.
 	Early bool `json:"early,omitempty"`
-	// Placed is true if nodes come one by one, and their pods report that (POST /v1/granted): external: lifetime.start counts from when all that must be there have nodes.
+	// Placed is true if nodes come one by one, and their pods report that (POST /v1/granted): external: lifetime.start counts from when all required ones have nodes.
 	Placed bool `json:"placed,omitempty"`
 	// Companions are the jobs of a batch system for nodes that Ray's autoscaler asks for, and for the gang of an early head; nil: there are none.
 	Companions *Companions `json:"companions,omitempty"`
@@ -123,10 +123,10 @@ type Start struct {
 	Container *Container `json:"container,omitempty"`
 }
 
-// Gang is the group of Companions that stands for all nodes which must be there, but an early head.
+// Gang is the group of Companions that stands for all required nodes, but an early head.
 const Gang = ".gang"
 
-// Companions are further jobs of a batch system, one for each node of an elastic group above those that must be there, and one for the gang of an early head.
+// Companions are further jobs of a batch system, one for each node of an elastic group above the required ones, and one for the gang of an early head.
 type Companions struct {
 	Name    string            `json:"name"`              // of all of these jobs, and of no others: by it they are found and cancelled
 	Scripts map[string]string `json:"scripts"`           // batch scripts by group

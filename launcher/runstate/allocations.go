@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Asked are the allocations of earlier attempts and the one that a substrate with a queue is asked for before the cluster has a keeper. That is of all nodes that
-// must be there, or with an early head of the head alone.
+// Asked are the allocations of earlier attempts and the one that is requested from a substrate with a queue before the cluster has a keeper: that of all required
+// nodes, or with an early head that of the head alone.
 func Asked(earlier []Allocation, groups []Group, early bool, at time.Time) []Allocation {
 	a := Allocation{Purpose: PurposeMain, Groups: map[string]int{}, State: AllocationQueued, Queued: &at}
 	if early {
@@ -32,7 +32,7 @@ func Of(all []Allocation, purpose string) (found []Allocation) {
 	return found
 }
 
-// Released are allocations of a cluster that has none any more since then, whose keeper may have been killed before it could say so.
+// Released are allocations of a cluster that has none any more since then, whose keeper may have been killed before it could record that.
 func Released(all []Allocation, at time.Time) []Allocation {
 	all = slices.Clone(all)
 	for i := range all {

@@ -86,7 +86,7 @@ var Causes = []Cause{
 	{Name: CauseInterrupted, Code: CodeInterrupted, Meaning: "Ctrl-C or a signal to the client or the keeper, or the substrate's own way to end it, such as `scancel`"},
 	{Name: CauseDown, Code: CodeInterrupted, Meaning: "`rayctl down`"},
 	{Name: CauseDisconnected, Code: CodeInterrupted, Retryable: true, Meaning: "no client renewed the run for as long as `--end-on-disconnect` allows"},
-	{Name: CauseAbandoned, Code: CodeInterrupted, Retryable: true, Meaning: "the client was gone before the launch was committed"},
+	{Name: CauseAbandoned, Code: CodeInterrupted, Retryable: true, Meaning: "the client ended before the launch was committed"},
 	{Name: CauseIdle, Code: 0, Meaning: "`lifetime.idle` passed"},
 	{Name: CauseIdleGPU, Code: CodeGPUsIdle, Meaning: "`lifetime.idleGpu` passed: all GPUs did nothing"},
 	{Name: CauseMax, Code: CodeTimeLimit, Meaning: "`lifetime.max` passed"},

@@ -6,7 +6,7 @@ import (
 )
 
 // Signalled begins a keeper's message when a signal ended it, whose reason it cannot see.
-const Signalled = "the keeper was told to end by SIG"
+const Signalled = "the keeper received SIG"
 
 // StartedAgain begins the message of a node's event if the node was lost and started again before Ray had seen its loss.
 const StartedAgain = "it was started again"
@@ -19,9 +19,9 @@ type Verdict struct {
 	Final          bool      // the same again would end the same way, whatever the cause
 }
 
-// GivenUp is the verdict on a launch whose client was gone, or gave up, before the commit.
+// GivenUp is the verdict on a launch whose client ended, or was interrupted, before the commit.
 func GivenUp() Verdict {
-	return Verdict{Cause: CauseAbandoned, Message: "its launch was given up before it was committed"}
+	return Verdict{Cause: CauseAbandoned, Message: "its launch was cancelled before it was committed"}
 }
 
 // Conclude is the last state of a cluster whose keeper is dead, for whoever writes the result in its place (what does so on the nodes: keeper/rayctl_keeper/state/conclude.py). st is the last that the keeper wrote; it is

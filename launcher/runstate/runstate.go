@@ -79,12 +79,12 @@ type Group struct {
 	Wanted int    `json:"wanted"`
 	// GPUs of one node of the group.
 	GPUs float64 `json:"gpus"`
-	// Min and Max are the nodes that must be there and that there may be, of an elastic group; its Wanted are those that are there or on their way.
+	// Min and Max are the minimum and the maximum number of nodes of an elastic group; its Wanted counts those that exist or are requested.
 	Min int `json:"min,omitempty"`
 	Max int `json:"max,omitempty"`
 }
 
-// Required is how many nodes of the group must be there.
+// Required is the number of required nodes of the group.
 func (g Group) Required() int {
 	if g.Max > 0 {
 		return g.Min
@@ -94,9 +94,9 @@ func (g Group) Required() int {
 
 // Purposes of an allocation.
 const (
-	PurposeMain    = "main"    // of all nodes that must be there
+	PurposeMain    = "main"    // of all required nodes
 	PurposeHead    = "head"    // of an early head
-	PurposeGang    = "gang"    // of all other nodes that must be there, where the head is early
+	PurposeGang    = "gang"    // of all other required nodes, where the head is early
 	PurposeElastic = "elastic" // a node of an elastic group
 )
 

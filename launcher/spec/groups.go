@@ -24,7 +24,7 @@ type NodeGroup struct {
 	NodeResources
 }
 
-// Elastic reports whether there may be more nodes of the group than those that must be there.
+// Elastic reports whether there may be more nodes of the group than the required ones.
 func (g NodeGroup) Elastic() bool { return g.Max > g.Min }
 
 // Path is the group's key in the file.

@@ -272,7 +272,7 @@ func sectionKeys(name string) (keys []string) {
 	return keys
 }
 
-// elsewhere says where in the file a key of this name belongs; "" if there is none.
+// elsewhere names the place in the file where a key of this name belongs; "" if there is none.
 func elsewhere(key string) string {
 	if _, ok := findField(reflect.TypeFor[ClusterSpec](), key); ok {
 		return "it belongs at the top level of the file, without indentation"

@@ -37,7 +37,7 @@ type ClusterSpec struct {
 	// slurm.containerRuntime is set. Groups may have their own. Elsewhere it is ignored, and --image is an error.
 	// Default on KubeRay: rayproject/ray with the tag of ray.version.
 	Image string `json:"image,omitempty"`
-	// Ray says which Ray the cluster runs.
+	// Ray sets which Ray the cluster runs.
 	Ray Ray `json:"ray,omitzero"`
 	// Env is the environment of `ray start` on every node, and so of every process that Ray starts there. Do not put secrets here: the tools of Slurm and
 	// Kubernetes show it.
@@ -50,7 +50,7 @@ type ClusterSpec struct {
 	// Mounts make a directory of the substrate visible at the same path on every node.
 	Mounts []Mount `json:"mounts,omitempty"`
 
-	// Head says where Ray's head runs. Default: on the first group's first worker on Slurm and local, a pod of
+	// Head sets where Ray's head runs. Default: on the first group's first worker on Slurm and local, a pod of
 	// its own on KubeRay.
 	Head Head `json:"head,omitzero"`
 	// Workers are the worker groups; the nodes of a group are equal. Without groups the cluster is one head that also runs tasks.
@@ -73,7 +73,7 @@ type ClusterSpec struct {
 	GPUTypes map[string]GPUType `json:"gpuTypes,omitempty"`
 }
 
-// Ray says which Ray the cluster runs.
+// Ray sets which Ray the cluster runs.
 type Ray struct {
 	// Version is Ray's version, for example 2.60.0. If the nodes have another version, the cluster fails to start. Only the local launcher installs Ray.
 	// Default: what image or python has; for local without python, the newest version that rayctl was tested with.
@@ -156,7 +156,7 @@ type NodeResources struct {
 	Sections Sections `json:"-" section:"node"`
 }
 
-// Head says where Ray's head runs and what it gets if it has a node of its own.
+// Head sets where Ray's head runs and what it gets if it has a node of its own.
 type Head struct {
 	// On is the worker group whose first worker is also the head. No other key of head may be set with it. Default: the
 	// first group on Slurm and local; none on KubeRay, where the head has a pod of its own that takes no tasks.
@@ -204,7 +204,7 @@ type Lifetime struct {
 	// for up 12h; for run no limit, on Slurm then the partition's default.
 	Max units.Limit `json:"max,omitzero" changeable:"true"`
 	// Start is how long it may take from the admission of the gang until all nodes are alive: to pull the image, to run setup, to start Ray. After that
-	// the attempt fails to start (exit code 73). On KubeRay this time begins with the head's first answer, without a gang scheduler when all pods that must be there
+	// the attempt fails to start (exit code 73). On KubeRay this time begins with the head's first answer, without a gang scheduler when all required pods
 	// have nodes if that is later: it includes pulling the image of the workers, but not the image of the head. Default: 10m, on KubeRay 30m.
 	Start units.Limit `json:"start,omitzero"`
 	// Total is how long all attempts together may take, queueing included. Default: no limit.
@@ -240,7 +240,7 @@ type Job struct {
 	// the run ends with the cause prepare-failed and the exit code of this command. It does not run again when the driver is restarted on the same
 	// cluster, but it does on another cluster. Only `run` uses it.
 	Prepare string `json:"prepare,omitempty"`
-	// Start says when the driver starts on a cluster with an early head: gang, when all nodes that must be there are alive; or head, when the head is alive and prepare
+	// Start sets when the driver starts on a cluster with an early head: gang, when all required nodes are alive; or head, when the head is alive and prepare
 	// is done, for drivers that wait for nodes by themselves. Default: gang.
 	Start string `json:"start,omitempty" jsonschema:"enum=gang,enum=head"`
 	// WorkingDir is a directory that is packed, uploaded and made the driver's current directory on all nodes; relative to the

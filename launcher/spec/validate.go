@@ -168,8 +168,8 @@ func (v *Validator) resources(s *ClusterSpec, p string, r *NodeResources) {
 	v.FailIf(r.CPUs < 0, p+".cpus", "use a number from 0", "%v is negative", float64(r.CPUs))
 	v.FailIf(r.Memory.Sign() < 0, p+".memory", "write it like 16Gi", "%s is negative", r.Memory.String())
 	v.FailIf(r.Shm.Sign() < 0, p+".shm", "write it like 16Gi", "%s is negative", r.Shm.String())
-	v.FailIf(tooSmall(r.Memory), p+".memory", "write it with a unit, like 16Gi", "%s bytes are no memory to run Ray in", r.Memory.String())
-	v.FailIf(tooSmall(r.Shm), p+".shm", "write it with a unit, like 16Gi", "%s bytes are no shared memory to run Ray with", r.Shm.String())
+	v.FailIf(tooSmall(r.Memory), p+".memory", "write it with a unit, like 16Gi", "%s bytes are too little memory for Ray", r.Memory.String())
+	v.FailIf(tooSmall(r.Shm), p+".shm", "write it with a unit, like 16Gi", "%s bytes are too little shared memory for Ray", r.Shm.String())
 	v.FailIf(r.GPUs < 0, p+".gpus", "use a whole number from 0", "%d is negative", r.GPUs)
 	v.FailIf(r.GPUType != "" && r.GPUs == 0, p+".gpuType", "set gpus or remove gpuType", "a GPU type is given for nodes without GPUs")
 	v.FailIf(!r.Memory.IsZero() && r.Memory.Cmp(r.Shm) < 0, p+".shm", "shared memory counts as memory: raise memory", "%s is more than memory, %s",
@@ -226,7 +226,7 @@ func (v *Validator) head(s *ClusterSpec) {
 		return
 	}
 	v.FailIf(value(g.MinReplicas, value(g.Replicas, 1)) == 0, "head.on", "give the group minReplicas of at least 1, or the head a node of its own",
-		"the group %q may have no worker, and the head is on its first", g.Name)
+		"the head is on the first worker of group %q, which may have no workers", g.Name)
 	v.FailIf(!s.Head.IsEmpty(), "head.on", "remove head.on, or the keys beside it",
 		"the head is on group %q and has that worker's resources, so it can have none of its own", s.Head.On)
 }
@@ -236,7 +236,7 @@ func (v *Validator) earlyHead(s *ClusterSpec) {
 	on := SubstrateOf(s.Launcher)
 	v.FailIf(s.Launcher != "" && !on.EarlyHead, p, "leave it out", "the %s launcher starts the head together with the workers", s.Launcher)
 	v.FailIf(s.Head.On != "", p, "remove head.on: an early head has a node of its own", "the head is on group %q and starts with it", s.Head.On)
-	v.FailIf(s.Head.On == "" && s.GangNodes() < 2, p, "leave it out, or give a group replicas", "no worker must be there, so the head does not wait for any")
+	v.FailIf(s.Head.On == "" && s.GangNodes() < 2, p, "leave it out, or give a group replicas", "no worker is required, so the head does not wait for any")
 }
 
 // Absolute checks a path that may not be relative.

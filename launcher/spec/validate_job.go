@@ -118,7 +118,7 @@ func (v *Validator) runtimeEnv(j *Job) {
 	}
 	if uv, ok := j.RuntimeEnv["uv"].(map[string]any); ok { // a list, unlike pip's, see parse_and_validate_uv of Ray 2.60
 		_, list := uv["packages"].([]any)
-		v.FailIf(!list, "job.runtimeEnv.uv.packages", "use job.uv"+usesOf["job.uv"], "Ray wants a list there")
+		v.FailIf(!list, "job.runtimeEnv.uv.packages", "use job.uv"+usesOf["job.uv"], "Ray accepts only a list there")
 	}
 }
 

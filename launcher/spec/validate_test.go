@@ -56,7 +56,7 @@ func TestValidate(t *testing.T) {
 		{"head and resources", "head: {on: a, cpus: 2}\nworkers: [{name: a}]", "it can have none of its own"},
 		{"head on none", "head: {on: a}\nworkers: [{name: a, replicas: 2, minReplicas: 0}]", "may have no worker"},
 		{"early head on a group", "launcher: slurm\nhead: {on: a, early: true}\nworkers: [{name: a}]", "head.early: the head is on group \"a\" and starts with it: remove head.on"},
-		{"early head alone", "launcher: local\nhead: {early: true}\nworkers: [{name: a, minReplicas: 0}]", "head.early: no worker must be there"},
+		{"early head alone", "launcher: local\nhead: {early: true}\nworkers: [{name: a, minReplicas: 0}]", "head.early: no worker is required"},
 		{"early head of a launcher without", "launcher: example\nhead: {early: true}\nworkers: [{name: a}]", "head.early: the example launcher starts the head together with the workers: leave it out"},
 		{"start with a head that is not early", "job: {start: head}", "job.start: without an early head the driver has all nodes when it starts: set head.early: true"},
 		{"start", "job: {start: now}", `job.start: "now" is not possible here`},
@@ -147,14 +147,14 @@ func TestOptionsOfRay(t *testing.T) {
 	for text, want := range map[string]string{
 		"ray: {dashboardPort: 8265}":               "rayctl chooses free ports, so that clusters of one machine do not collide; `rayctl dashboard --port` and `rayctl port-forward` give them a fixed one here; on Slurm slurm.ports is their range",
 		"workers: [{name: a, min_worker_port: 1}]": "rayctl chooses free ports",
-		"head: {nodeIpAddress: 10.0.0.1}":          "a node's address is what the launcher knows; on Slurm slurm.network chooses among several",
+		"head: {nodeIpAddress: 10.0.0.1}":          "the launcher chooses a node's address; on Slurm slurm.network chooses among several",
 		"ray: {systemConfig: {a: 1}}":              "set it in env as RAY_NAME: VALUE",
 		"systemConfig: {a: 1}":                     "set it in env as RAY_NAME: VALUE",
-		"ray: {redis-address: 'r:6379'}":           "no state of Ray outlives its head: job.restarts.nodeFailure starts the driver again",
-		"gcsFaultToleranceOptions: {}":             "no state of Ray outlives its head",
+		"ray: {redis-address: 'r:6379'}":           "Ray's state is lost with its head: job.restarts.nodeFailure starts the driver again",
+		"gcsFaultToleranceOptions: {}":             "Ray's state is lost with its head",
 		"tls: true":                                "set RAY_USE_TLS, RAY_TLS_SERVER_CERT, RAY_TLS_SERVER_KEY and RAY_TLS_CA_CERT in env",
 		"workers: [{name: a, num_cpus: 2}]":        "use cpus",
-		"head: {rayStartParams: {}}":               "the keys of head and workers say what `ray start` is given; kuberay.rayCluster takes the spec of a whole RayCluster",
+		"head: {rayStartParams: {}}":               "the keys of head and workers set the arguments of `ray start`; kuberay.rayCluster takes the spec of a whole RayCluster",
 		"ray: {tempDir: /x}":                       "use local.tmpDir or slurm.tmpDir",
 	} {
 		_, err := spec.Decode(strings.NewReader(text), "rayctl.yaml")

@@ -2,7 +2,7 @@ package localspec
 
 // cluster is what the launcher adds to the cluster file itself.
 type cluster struct {
-	// Local says how to run Ray on this machine. Its presence chooses nothing: local is the default.
+	// Local sets how to run Ray on this machine. Its presence chooses nothing: local is the default.
 	Local *Section `json:"local,omitempty"`
 }
 
@@ -13,7 +13,7 @@ type mount struct {
 	Local string `json:"local,omitempty" path:"client"`
 }
 
-// Section says how to run Ray on this machine.
+// Section sets how to run Ray on this machine.
 type Section struct {
 	// Packages are Python packages, as pip takes them, that rayctl installs beside Ray in the environment it makes, such as jax==0.7.0
 	// or ray[train]. An error with ray.python, whose environment is yours. Default: none.

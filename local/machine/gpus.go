@@ -9,7 +9,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// visibleGPUs are the variables with the GPUs that programs may use. Ray, too, counts what they name, and more than that cannot be given to a node.
+// visibleGPUs are the variables with the GPUs that programs may use. Ray counts the GPUs in them, too, and a node cannot have more.
 var visibleGPUs = []string{"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}
 
 // CheckGPUs refuses a cluster whose nodes ask for more GPUs than the machine has: Ray does not check this, and tasks would fail when they first use one.
@@ -28,7 +28,7 @@ func CheckGPUs(s *spec.ClusterSpec, dev string, getenv func(string) string) erro
 		"the cluster asks for %d GPUs, but %s %d", want, source, have)
 }
 
-// CheckStores refuses object stores that the file makes larger, all nodes together, than what is free in /dev/shm: Ray would put them on the disk.
+// CheckStores refuses object stores that are together larger than the free space in /dev/shm, if the file sets their sizes: Ray would put them on the disk.
 func CheckStores(s *spec.ClusterSpec, free int64) error {
 	want := int64(0)
 	for _, g := range s.NodeGroups() {

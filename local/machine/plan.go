@@ -18,7 +18,7 @@ import (
 // Loopback is where all nodes of this machine are.
 const Loopback = "127.0.0.1"
 
-// Plan is everything the orders follow from.
+// Plan has everything from which the orders are made.
 type Plan struct {
 	Spec       *spec.ClusterSpec // prepared
 	Launcher   string
@@ -30,7 +30,7 @@ type Plan struct {
 	Disconnect time.Duration
 }
 
-// Orders translates the cluster file for the keeper. It looks at nothing but the plan.
+// Orders translates the cluster file for the keeper. It uses only the plan.
 func (p Plan) Orders() *keeper.Orders {
 	s := p.Spec
 	p.Start.Early = s.Head.Early
@@ -104,7 +104,7 @@ const (
 	shmShare     = 0.8 // of what is free in /dev/shm, for all nodes together
 )
 
-// objectStore keeps all nodes' stores together modest: this machine also has its user's other work.
+// objectStore limits the stores of all nodes together, because the user's other programs also need this machine's memory.
 func (p Plan) objectStore(memory int64) int64 {
 	n := float64(p.nodes())
 	store := min(float64(memory)*storeShare, storeLargest/n)

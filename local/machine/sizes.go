@@ -28,7 +28,7 @@ func Notes(s *spec.ClusterSpec, m Machine) (notes []string) {
 		notes = append(notes, fmt.Sprintf("the nodes have %.1f GiB of memory together, but this machine has %.1f GiB: %s", gibibytes(memory), gibibytes(m.Memory), share))
 	}
 	if m.CPUs > 0 && nodes > mostNodes*m.CPUs || m.Memory > 0 && int64(nodes)*nodeMemory > m.Memory {
-		notes = append(notes, fmt.Sprintf("%d Ray nodes are many for this machine with %d processors and %.1f GiB of memory: each is some processes with about %.1f GiB before any task runs",
+		notes = append(notes, fmt.Sprintf("%d Ray nodes are many for this machine with %d processors and %.1f GiB of memory: each needs several processes and about %.1f GiB before any task runs",
 			nodes, m.CPUs, gibibytes(m.Memory), gibibytes(nodeMemory)))
 	}
 	return notes

@@ -26,7 +26,7 @@ func (c *cluster) client(st *runstate.State) (*keeper.Client, error) {
 }
 
 func (c *cluster) notReady(what string) error {
-	return launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotReady, "`rayctl status "+c.Name+"` says what it waits for", "the %s of %s does not answer yet", what, c.Name)
+	return launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotReady, "`rayctl status "+c.Name+"` shows what it waits for", "the %s of %s does not answer yet", what, c.Name)
 }
 
 func (l *Launcher) cluster(name string) *cluster {
@@ -73,7 +73,7 @@ func (c *cluster) status(how rundir.Life, st *runstate.State) launcher.Status {
 	return s
 }
 
-// vanished is the last status of a cluster whose launch was given up.
+// vanished is the last status of a cluster whose launch was cancelled.
 func (c *cluster) vanished() launcher.Status {
 	return c.status(rundir.Ended, c.concluded(nil, runstate.GivenUp()))
 }

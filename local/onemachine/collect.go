@@ -141,7 +141,7 @@ func (l *Launcher) collectDebris(c *cluster, dryRun bool) ([]launcher.Collected,
 		return nil, "", nil
 	}
 	if alive, err := c.aliveWithoutRecord(); err != nil || alive {
-		return nil, "", cmp.Or(err, error(launcher.Fail(runstate.CodeInternal, nil, "end its processes first", "%s has no record, but processes that live: it is left alone", c.Dir)))
+		return nil, "", cmp.Or(err, error(launcher.Fail(runstate.CodeInternal, nil, "end its processes first", "%s has no record, but its processes run: it is not removed", c.Dir)))
 	}
 	found := []launcher.Collected{{What: "run directory", Name: filepath.Base(c.Dir), Why: "it is incomplete"}}
 	if dryRun {

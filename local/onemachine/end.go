@@ -94,7 +94,7 @@ func (c *cluster) sweep(ctx context.Context) error {
 	}
 	if len(left) > 0 {
 		return launcher.Fail(runstate.CodeInternal, nil, "they may be blocked in a device or a file system; look at them with ps",
-			"processes of %s do not die: %s", c.Name, pids(left))
+			"processes of %s cannot be killed: %s", c.Name, pids(left))
 	}
 	for _, dir := range append(dirs, c.NodeDirs()...) {
 		if err := errors.Join(os.RemoveAll(rundir.Spilled(dir)), os.RemoveAll(dir)); err != nil {

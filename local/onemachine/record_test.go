@@ -241,7 +241,7 @@ func TestUnreadableIsLeftAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer living.Wait() // it is told to end
+	defer living.Wait() // it gets the signal to end
 	defer in.Close()
 	rest := bare("rest", nil)
 	if err := os.Remove(rest.Path(rundir.RecordFile)); err != nil {

@@ -41,7 +41,7 @@ func Open(runs, name, host string) (*Run, error) {
 	r := At(runs, name, host)
 	found, err := readJSON(r.Path(RecordFile), &r.Record)
 	if err != nil {
-		return nil, launcher.Fail(runstate.CodeInternal, err, "look at "+r.Dir+" and remove it yourself once nothing of it runs; `rayctl gc` leaves it alone", "the record of %s cannot be read: %v", name, err)
+		return nil, launcher.Fail(runstate.CodeInternal, err, "look at "+r.Dir+" and remove it yourself once nothing of it runs; `rayctl gc` does not remove it", "the record of %s cannot be read: %v", name, err)
 	}
 	if !found || r.Record.Spec == nil || r.Record.Spec.Lifetime.Keep == nil {
 		return nil, launcher.NotFound(id)

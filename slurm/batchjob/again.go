@@ -61,7 +61,7 @@ func (b *Job) fateOf(ctx context.Context, j controller.Job) runstate.Verdict {
 	return b.cancelledBy(ctx, j, v)
 }
 
-// cancelledBy adds who cancelled the job, where accounting says so. slurmrestd has no such question.
+// cancelledBy adds who cancelled the job, if accounting knows it. slurmrestd has no such request.
 func (b *Job) cancelledBy(ctx context.Context, j controller.Job, v runstate.Verdict) runstate.Verdict {
 	if accounting, ok := b.Site.Controller.(interface {
 		CancelledBy(ctx context.Context, id int) string

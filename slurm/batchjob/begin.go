@@ -50,7 +50,7 @@ func (b *Job) Begin(ctx context.Context, around site.Around, keep []string) erro
 			if b.Look(ctx) == nil && b.JobID != 0 {
 				return nil
 			}
-			return launcher.Fail(runstate.CodeStartFailed, err, "`srun --overlap true` in it says whether its nodes take steps", "the keeper's step in job %d could not begin: %s (all of its output: %s)", around.Job, b.LastWords(ctx), out)
+			return launcher.Fail(runstate.CodeStartFailed, err, "`srun --overlap true` in it tests whether its nodes accept steps", "the keeper's step in job %d could not begin: %s (all of its output: %s)", around.Job, b.LastWords(ctx), out)
 		default:
 		}
 	}

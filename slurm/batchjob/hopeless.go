@@ -10,7 +10,7 @@ import (
 	"github.com/rayctl/rayctl/slurm/script"
 )
 
-// Hopeless is the verdict on a waiting job that must be given up: no attempt is left, Slurm can never start it, or lifetime.queue has passed. Slurm itself
+// Hopeless is the verdict on a waiting job that must be cancelled: no attempt is left, Slurm can never start it, or lifetime.queue has passed. Slurm itself
 // gives up only what it has a --deadline for (script.Plan.Deadline). nil: the job need not be given up, or the error keeps that from being known.
 func (b *Job) Hopeless(ctx context.Context, j controller.Job) (*runstate.Verdict, error) {
 	if j.State != controller.StatePending {

@@ -76,7 +76,7 @@ func (b *Job) askInside(ctx context.Context, age time.Duration) (Fate, controlle
 	return Alive, j, nil
 }
 
-// presumed are the steps where Slurm does not say: those of a run without a result.
+// presumed are the steps if Slurm does not list them: those of a run without a result.
 func (b *Job) presumed() []string {
 	if b.Result != nil {
 		return nil

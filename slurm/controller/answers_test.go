@@ -29,7 +29,7 @@ func TestAnswersOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := NewREST(server.URL, token).Jobs(t.Context())
-	if launcher.ExitCode(err) != runstate.CodeUnreachable || !strings.Contains(err.Error(), "has no end") {
+	if launcher.ExitCode(err) != runstate.CodeUnreachable || !strings.Contains(err.Error(), "is too long") {
 		t.Errorf("an answer without an end: %v (code %d)", err, launcher.ExitCode(err))
 	}
 }

@@ -19,7 +19,7 @@ const (
 	cancelledPause = time.Second
 )
 
-// CancelledBy is the name of the user who cancelled a job; "" where accounting does not say, as at sites that have none.
+// CancelledBy is the name of the user who cancelled a job; "" if accounting does not know, as at sites that have none.
 func (c Commands) CancelledBy(ctx context.Context, id int) string {
 	ctx, cancel := context.WithTimeout(ctx, cancelledTime)
 	defer cancel()

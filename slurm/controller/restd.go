@@ -128,7 +128,7 @@ func (r *REST) Extend(ctx context.Context, id int, limit string) error {
 		return err
 	}
 	if version == v38 {
-		return errors.New("slurmrestd of Slurm 22.05 is not asked for that")
+		return errors.New("slurmrestd of Slurm 22.05 cannot do that")
 	}
 	value := map[string]any{"set": true, "infinite": true}
 	if minutes, err := strconv.Atoi(limit); err == nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// extraField is the field of a submission that an argument of sbatch stands for.
+// extraField is the field of a submission that corresponds to an argument of sbatch.
 type extraField struct {
 	name string
 	put  func(value string) any // as the API takes it since 23.02; nil: as text, and so does 22.05

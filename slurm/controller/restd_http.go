@@ -158,7 +158,7 @@ func (r *REST) send(ctx context.Context, method, path string, request any) (stat
 		return resp.StatusCode, nil, &CommandError{name: "slurmrestd", Err: errors.Join(ErrAway, err)}
 	}
 	if len(answer) > answerSize {
-		return resp.StatusCode, nil, launcher.Fail(runstate.CodeUnreachable, nil, "check slurm.restUrl", "the answer of %s has no end: it is longer than %d MiB", r.url, answerSize>>20)
+		return resp.StatusCode, nil, launcher.Fail(runstate.CodeUnreachable, nil, "check slurm.restUrl", "the answer of %s is too long: it has more than %d MiB", r.url, answerSize>>20)
 	}
 	if resp.StatusCode/100 == 2 {
 		return resp.StatusCode, answer, nil

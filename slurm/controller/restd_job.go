@@ -15,7 +15,7 @@ import (
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
-// wholeJob is what a submission says of the job as a whole.
+// wholeJob has the fields of a submission for the job as a whole.
 type wholeJob struct {
 	name, dir, output, comment, script string
 	dependency, begin, deadline        string // as sbatch takes them
@@ -239,7 +239,7 @@ func slurmMoment(text string, now time.Time) (time.Time, error) {
 			return at, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is not a moment", text)
+	return time.Time{}, fmt.Errorf("%q is not a time", text)
 }
 
 // variables are the environment as 22.05 takes it.

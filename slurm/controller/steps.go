@@ -12,7 +12,7 @@ type Step struct {
 	Name string
 }
 
-// ErrNoSteps is the error of a controller that does not say which steps there are.
+// ErrNoSteps is the error of a controller that does not list steps.
 var ErrNoSteps = errors.New("this controller does not list steps")
 
 // Steps implements Controller.

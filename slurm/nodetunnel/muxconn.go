@@ -19,7 +19,7 @@ type muxConn struct {
 	changed  sync.Cond
 	waiting  int    // who waits for changed
 	arrived  []byte // and not yet read
-	taken    uint32 // bytes read of which the far end was not told
+	taken    uint32 // bytes read that were not reported to the far end
 	credit   uint32 // bytes that the far end takes
 	known    bool   // to the far end
 	finished bool   // the far end sends no more
@@ -173,7 +173,7 @@ func (c *muxConn) leave() (flag uint16) {
 	return flag
 }
 
-// nudge makes those who wait on this connection look again; c.m.mu is locked.
+// nudge wakes those who wait on this connection, so that they check its state again; c.m.mu is locked.
 func (c *muxConn) nudge() {
 	c.changed.Broadcast()
 	if c.m.reader == c {

@@ -16,10 +16,10 @@ import (
 
 const (
 	masterTime = 10 * time.Second // bounds questions about connections that are open
-	keyTime    = 30 * time.Second // bounds a login with nobody's help
+	keyTime    = 30 * time.Second // bounds a login that needs no person
 
 	persist         = "60"  // seconds for which a connection is kept after the last command
-	persistOfPerson = "15m" // the same of one for which somebody had to type
+	persistOfPerson = "15m" // the same, if a person had to log in for it
 )
 
 // wantsPerson matches the messages of ssh for logins that may succeed if a person types a password, a code or a passphrase, or confirms the host's key.
@@ -43,7 +43,7 @@ func (s *SSH) connect() {
 	_ = asking.Run()                                                                        // as above
 }
 
-// Advice is the next step after an error of the way to the site.
+// Advice is the next step after an error of the connection to the site.
 func Advice(err error) string {
 	if wantsPerson.MatchString(err.Error()) {
 		return "type the command on a terminal, where ssh can ask, or open a connection with a ControlPath of your own beforehand, which rayctl uses"
@@ -61,7 +61,7 @@ func run(limit time.Duration, args []string) (said string, err error) {
 	return complaint.String(), err
 }
 
-// usersMaster reports whether the user has a connection of his own open to the host, at the ControlPath of his configuration or of sshOptions. It is
+// usersMaster reports whether the user has an open connection to the host, at the ControlPath of the user's configuration or of sshOptions. It is
 // authenticated, which may have taken a password and a code: commands share it, and nobody but the user ends it.
 func (s *SSH) usersMaster() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), masterTime)
@@ -75,13 +75,13 @@ func (s *SSH) usersMaster() bool {
 	return err == nil
 }
 
-// socket is of the shared connection: another one for each way to get there.
+// socket is the path of the shared connection's socket, a different one for each set of connection options.
 func (s *SSH) socket() string {
 	key := sha256.Sum256([]byte(s.Host + "\x00" + s.Config + "\x00" + strings.Join(s.Options, "\x00")))
 	return filepath.Join(s.control, hex.EncodeToString(key[:8]))
 }
 
-// given are the options that are the user's.
+// given are the user's own options.
 func (s *SSH) given() []string {
 	args := []string{"-T"}
 	if s.Config != "" {
@@ -93,7 +93,7 @@ func (s *SSH) given() []string {
 	return args
 }
 
-// ours are the options of a connection of our own, which is kept for so long after the last command.
+// ours are the options of rayctl's own connection, which is kept for that time after the last command.
 func (s *SSH) ours(kept string) []string {
 	return append(s.given(), "-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=3",
 		"-o", "ControlMaster=auto", "-o", "ControlPersist="+kept, "-o", "ControlPath="+s.socket())

@@ -38,7 +38,7 @@ type Current struct {
 	Attempt string `json:"attempt"` // directory
 	Job     int    `json:"job"`     // id
 	Node    string `json:"node"`    // the batch system's name of the head's node
-	Start   int64  `json:"start"`   // Unix time of the allocation; 0 where the batch system does not tell (Slurm before 23.02)
+	Start   int64  `json:"start"`   // Unix time of the allocation; 0 if the batch system does not report it (Slurm before 23.02)
 }
 
 // leastKeep lets whoever watched a cluster with `keep: 0` read its result.

@@ -37,7 +37,7 @@ func CompanionName(s *spec.ClusterSpec, nonce string) string {
 	return s.Name + "-elastic-" + nonce
 }
 
-// companions are for elastic groups, whose nodes above those that must be there are jobs of their own, and for the gang of an early head.
+// companions are for elastic groups, whose nodes above the required ones are jobs of their own, and for the gang of an early head.
 func (p Plan) companions() *keeper.Companions {
 	if !HasCompanions(p.Spec) {
 		return nil
@@ -48,7 +48,7 @@ func (p Plan) companions() *keeper.Companions {
 		c.Scripts[keeper.Gang] = path.Join(p.Run, GangFile)
 	}
 	if p.Spec.IsElastic() {
-		for _, g := range p.Spec.NodeGroups() { // a lost node that must be there is replaced, too
+		for _, g := range p.Spec.NodeGroups() { // a lost required node is replaced, too
 			c.Scripts[g.Name] = path.Join(p.Run, CompanionFile(g.Name))
 			if limit := p.companionLimit(g); limit > 0 {
 				c.Minutes[g.Name] = max(1, int(limit/time.Minute))
@@ -58,7 +58,7 @@ func (p Plan) companions() *keeper.Companions {
 	return c
 }
 
-// companionLimit is how long a companion job of a group may run: as slurm.extraArgs say, and no longer than one of its partitions gives. 0: there is no limit.
+// companionLimit is how long a companion job of a group may run: as slurm.extraArgs set it, and no longer than one of its partitions allows. 0: there is no limit.
 func (p Plan) companionLimit(g spec.NodeGroup) (limit time.Duration) {
 	r := p.request(g)
 	for _, part := range PartitionsOf(r.Slurm.Partition, p.partitions) {

@@ -25,7 +25,7 @@ type Request struct {
 	Slurm      slurmspec.Group
 }
 
-// Components are those of the job: of all nodes that must be there, or of an early head alone.
+// Components are those of the job: of all required nodes, or of an early head alone.
 func (p Plan) Components() []Component {
 	groups := p.Spec.NodeGroups()
 	if p.Spec.Head.Early {
@@ -34,7 +34,7 @@ func (p Plan) Components() []Component {
 	return p.components(groups)
 }
 
-// Gang are the components of the job that holds all other nodes that must be there, where the head is early; none where it is not.
+// Gang are the components of the job that holds all other required nodes, where the head is early; none where it is not.
 func (p Plan) Gang() []Component {
 	if !p.Spec.Head.Early {
 		return nil
@@ -42,7 +42,7 @@ func (p Plan) Gang() []Component {
 	return p.components(p.Spec.NodeGroups()[1:])
 }
 
-// components joins neighbouring groups with equal requests, of those nodes that must be there, so that tasks count over the groups in the orders' sequence.
+// components joins neighbouring groups with equal requests, of the required nodes, so that tasks count over the groups in the orders' sequence.
 func (p Plan) components(groups []spec.NodeGroup) []Component {
 	var out []Component
 	for _, g := range groups {

@@ -38,7 +38,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestInside: the script asks Slurm for nothing, and the step is held to what the file says.
+// TestInside: the script asks Slurm for nothing, and the step has the limits of the file.
 func TestInside(t *testing.T) {
 	p := inside(2, 4, 1, 3)
 	text, err := p.Script()

@@ -47,7 +47,7 @@ func (p Plan) Host() string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("# Written by rayctl. What the nodes' programs outside of containers start with. Their input and output are not for it.\n{\n")
+	b.WriteString("# Written by rayctl. The programs of the nodes outside of containers run this first. It must not read their input or write to their output.\n{\n")
 	if len(modules) > 0 {
 		b.WriteString(defineModule + "module load")
 		for _, m := range modules {

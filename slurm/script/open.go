@@ -8,7 +8,7 @@ import (
 // tokens is the first Ray that asks for a token.
 const tokens = "2.52.0"
 
-// Open says who can reach what in a cluster whose Ray, of the version that the file names, asks for no token; "" if it asks, or if the file names none. With a token,
+// Open describes who can connect to what in a cluster whose Ray, of the version that the file names, has no tokens; "" if it has, or if the file names none. With a token,
 // Ray and the keeper answer only to the user.
 func Open(s *spec.ClusterSpec) string {
 	if !s.HasOlderRay(tokens) {

@@ -33,7 +33,7 @@ func PlanOf(run *rundir.Run, disconnect time.Duration) Plan {
 	return Plan{Spec: r.Spec, Python: r.Python, Programs: r.Programs, Run: run.Dir, Nonce: r.Nonce, Disconnect: disconnect}
 }
 
-// Orders translates the cluster file for the keeper. It looks at nothing but the plan.
+// Orders translates the cluster file for the keeper. It uses only the plan.
 func (p Plan) Orders() *keeper.Orders {
 	s, listen, dashboard := p.Spec, "127.0.0.1:0", "127.0.0.1"
 	if slurmspec.Of(s).Expose == "node" {

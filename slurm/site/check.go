@@ -27,7 +27,7 @@ func (site *Site) Check(ctx context.Context, s *spec.ClusterSpec) []launcher.Che
 	if err != nil {
 		return checks
 	}
-	if s.Ray.Version != "" { // else the node has to say which Ray it is
+	if s.Ray.Version != "" { // else the node's Ray decides
 		checks = append(checks, checkToken(s))
 	}
 	federation := site.federation(ctx)
@@ -82,7 +82,7 @@ func (site *Site) checkRequest(ctx context.Context, s *spec.ClusterSpec, probe s
 	detail := "Slurm would take it: " + strings.Join(asked(p), ", ")
 	switch {
 	case err == nil && start.IsZero() && site.isREST():
-		detail = "not looked at: slurmrestd cannot be asked without submitting"
+		detail = "not checked: slurmrestd cannot check a request without submitting it"
 	case err == nil && time.Until(start) > time.Minute:
 		detail += "; " + Expected(start)
 	case err != nil:

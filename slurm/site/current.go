@@ -28,7 +28,7 @@ func (site *Site) Current(ctx context.Context, p script.Plan) (Around, error) {
 	}
 	id, err := strconv.Atoi(site.Getenv(slurmspec.Around))
 	if err != nil {
-		return refuse("run this command in `salloc` or an sbatch script, or leave slurm.job out", "slurm.job is current, and there is no allocation around this command (no SLURM_JOB_ID)")
+		return refuse("run this command in `salloc` or an sbatch script, or leave slurm.job out", "slurm.job is current, but this command does not run in an allocation (no SLURM_JOB_ID)")
 	}
 	jobs, err := site.Queue.Ask(ctx, queue.Now)
 	if err != nil {

@@ -22,7 +22,7 @@ func (site *Site) federation(ctx context.Context) controller.Federation {
 	return f
 }
 
-// checkFederation says where jobs stay in a federation.
+// checkFederation reports in which cluster of a federation jobs stay.
 func checkFederation(f controller.Federation) []launcher.Check {
 	if f.Name == "" {
 		return nil

@@ -55,7 +55,7 @@ if [ -z "${10}" ]; then echo; elif said=$(submits "$1/${10}"); then echo submits
 type seen struct {
 	clock           string // seconds since 1970
 	directory       bool
-	scratch         string // the temporary directory; "": there is no Python to tell it
+	scratch         string // the temporary directory; "": there is no Python to find it
 	scratchWritable bool
 	python          string // its version, or what it said
 	container, ray  string // see keeper/rayctl_keeper/slurm/doctor/look.py
@@ -113,7 +113,7 @@ func (site *Site) look(ctx context.Context, p script.Plan, around Around) (seen,
 	if errSmall != nil {
 		return found, err
 	}
-	small.smaller = fmt.Sprintf("no node gave %s within %d s, so a smaller part of one was looked at", strings.Join(size, " "), nodeTime)
+	small.smaller = fmt.Sprintf("no node had %s free within %d s, so a smaller part of a node was checked", strings.Join(size, " "), nodeTime)
 	return small, nil
 }
 

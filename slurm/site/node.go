@@ -27,7 +27,7 @@ func (site *Site) checkNode(ctx context.Context, p script.Plan, around Around) [
 	}
 	found, err := site.look(ctx, p, around)
 	if NotInstalled(err) && site.isREST() {
-		return []launcher.Check{check("node", "not looked at: there is no srun on "+site.Runner.String(), nil, "")}
+		return []launcher.Check{check("node", "not checked: there is no srun on "+site.Runner.String(), nil, "")}
 	}
 	if err != nil {
 		return []launcher.Check{check("node", "", err, "no node may be free at the moment; try again, or look at slurm.partition, slurm.account and slurm.qos")}
@@ -37,15 +37,15 @@ func (site *Site) checkNode(ctx context.Context, p script.Plan, around Around) [
 		checks = append(checks, check("node", found.smaller, nil, ""))
 	}
 	checks = append(checks,
-		finding("slurm.dir on "+found.node, found.directory, path.Dir(p.Run), "it is not there, or cannot be written", "set slurm.dir to a directory that all nodes share"))
+		finding("slurm.dir on "+found.node, found.directory, path.Dir(p.Run), "it does not exist, or cannot be written", "set slurm.dir to a directory that all nodes share"))
 	if root := found.scratch; root != "" {
 		checks = append(checks, checkPaths(root),
-			finding("slurm.tmpDir on "+found.node, found.scratchWritable, root, root+" is not there, or cannot be written", "set slurm.tmpDir to a directory on each node's own disk"))
+			finding("slurm.tmpDir on "+found.node, found.scratchWritable, root, root+" does not exist, or cannot be written", "set slurm.tmpDir to a directory on each node's own disk"))
 	}
 	checks = append(checks, checkPrograms(found, s)...)
 	if found.elastic {
 		checks = append(checks, finding("jobs from "+found.node, found.submits == "submits", "it may submit the jobs of further nodes",
-			"sbatch there says "+strconv.Quote(found.submits), nodesMayNotSubmit))
+			"sbatch on it answers "+strconv.Quote(found.submits), nodesMayNotSubmit))
 	}
 	checks = append(checks, checkNetwork(found.node, found.address, found.ports)...)
 	if around.Job == 0 { // the nodes of an allocation are where they are
@@ -123,16 +123,16 @@ func checkPrograms(found seen, s *spec.ClusterSpec) []launcher.Check {
 	return checks
 }
 
-// checkToken says who can reach a cluster without a token. That is no failure: older versions of Ray have none.
+// checkToken reports who can connect to a cluster without a token. That is no failure: older versions of Ray have none.
 func checkToken(s *spec.ClusterSpec) launcher.Check {
-	return check("token", cmp.Or(script.Open(s), "Ray asks for the cluster's own"), nil, "")
+	return check("token", cmp.Or(script.Open(s), "Ray checks the cluster's token"), nil, "")
 }
 
 // checkContainer checks whether a node starts the container of the file. An image that takes long to load is no fault: launches wait longer.
 func checkContainer(found seen, c *slurmspec.Section) launcher.Check {
 	said, words, _ := strings.Cut(found.container, " ")
 	if said == "late" {
-		return check("container on "+found.node, "not looked at: "+c.ContainerImage+" did not start within "+words+" s, and a launch has lifetime.start for it", nil, "")
+		return check("container on "+found.node, "not checked: "+c.ContainerImage+" did not start within "+words+" s, and a launch has lifetime.start for it", nil, "")
 	}
 	return finding("container on "+found.node, said == "ok", c.ContainerRuntime+" starts "+c.ContainerImage, c.ContainerRuntime+" does not start "+c.ContainerImage+": "+words,
 		"correct slurm.containerImage, slurm.containerArgs or mounts; slurm.modules may bring the runtime")

@@ -18,12 +18,12 @@ import (
 const reachDir, overFile = "reach", "over"
 
 // checkReach checks, where the head and a group of workers have different partitions, that a node of each reaches one of the other. The directory of the plan has what a
-// node needs for it. Of an early head in the workers' partition it says what that means.
+// node needs for it. If an early head uses the workers' partition, it reports what that means.
 func (site *Site) checkReach(ctx context.Context, p script.Plan) []launcher.Check {
 	head, workers := partitioned(p.Spec)
 	if workers == nil {
 		if p.Spec.Head.Early {
-			return []launcher.Check{check("head", "it is early, and in the partition of the workers: it waits in the same queue, perhaps on a node with GPUs; head.slurm.partition can name another one", nil, "")}
+			return []launcher.Check{check("head", "the early head uses the workers' partition: it waits in the same queue, and may use a node with GPUs; head.slurm.partition chooses another partition", nil, "")}
 		}
 		return nil
 	}
@@ -45,7 +45,7 @@ func (site *Site) checkReach(ctx context.Context, p script.Plan) []launcher.Chec
 	}
 	said, text, _ := strings.Cut(strings.TrimSpace(out), " ")
 	if err != nil || said == "" {
-		return []launcher.Check{check(name, "not looked at: no node of one of them was free at the moment", nil, "")}
+		return []launcher.Check{check(name, "not checked: one of the two partitions had no free node", nil, "")}
 	}
 	return []launcher.Check{finding(name, said == "ok", text, text,
 		"Ray's nodes must reach one another: choose another partition for the head, set slurm.network to a network that both have, or ask your site's administrators to let them connect")}

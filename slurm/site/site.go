@@ -35,7 +35,7 @@ func (site *Site) Unreachable(err error) error {
 	if errors.As(err, &known) {
 		return err
 	}
-	return launcher.Fail(runstate.CodeUnreachable, err, "try again when it answers; `rayctl doctor` looks closer", "Slurm does not answer on %s: %v", site.Controller, err)
+	return launcher.Fail(runstate.CodeUnreachable, err, "try again when it answers; `rayctl doctor` shows details", "Slurm does not answer on %s: %v", site.Controller, err)
 }
 
 // run runs one of Slurm's commands.

@@ -22,13 +22,13 @@ func InCurrent(s *spec.ClusterSpec) bool { return sectionOf(s).Job == CurrentJob
 
 // current refuses what somebody else's allocation cannot be asked for: it is there already, and its end is its owner's.
 func current(v *spec.Validator, s *spec.ClusterSpec, c *Section) {
-	const key, here = "slurm.job", "the allocation that is there cannot be asked for it"
+	const key, here = "slurm.job", "an existing allocation cannot be changed in this way"
 	away := c.Host != "" && c.Transport != "local" || c.RESTURL != "" && c.Transport != "local"
-	v.FailIf(away, key, "leave slurm.host and slurm.restUrl out, or set slurm.transport to local", "current is the allocation around this command, and Slurm is reached elsewhere")
+	v.FailIf(away, key, "leave slurm.host and slurm.restUrl out, or set slurm.transport to local", "current is the allocation in which this command runs, and the file names a Slurm on another machine")
 	for name, value := range map[string]string{"comment": c.Comment, "dependency": c.Dependency, "begin": c.Begin} {
 		v.FailIf(value != "", "slurm."+name, "leave it out, or slurm.job", "with slurm.job: current %s", here)
 	}
-	v.FailIf(s.Head.Early, "head.early", "leave it out, or slurm.job", "with slurm.job: current all nodes are there: %s", here)
+	v.FailIf(s.Head.Early, "head.early", "leave it out, or slurm.job", "with slurm.job: current all nodes are already allocated: %s", here)
 	refuseGroup(v, "slurm", &c.Group, here)
 	for _, g := range s.NodeGroups() {
 		if own := GroupOf(g.Sections); own != nil {
@@ -37,7 +37,7 @@ func current(v *spec.Validator, s *spec.ClusterSpec, c *Section) {
 	}
 	r := s.Job.Restarts
 	v.FailIf(r.NodeFailure != 0 || r.TimeLimit != 0 || r.Preempted != nil && *r.Preempted != 0, "job.restarts", "keep restarts.driver alone, or leave slurm.job out",
-		"with slurm.job: current no attempt follows the loss of the allocation: only its owner can have it again")
+		"with slurm.job: current no attempt follows the loss of the allocation: only its owner can request it again")
 }
 
 // refuseGroup refuses all that a group can ask Slurm for.
@@ -54,7 +54,7 @@ func aroundUs(s *spec.ClusterSpec) []string {
 	c, id := sectionOf(s), os.Getenv(Around)
 	switch {
 	case c.Job == CurrentJob && s.Lifetime.Queue != 0:
-		return []string{"lifetime.queue has no meaning with slurm.job: current: the allocation is there"}
+		return []string{"lifetime.queue has no effect with slurm.job: current: the allocation already exists"}
 	case c.Job != CurrentJob && id != "" && (c.Host == "" && c.RESTURL == "" || c.Transport == "local"):
 		return []string{"this is inside job " + id + ", and the cluster gets a job of its own; slurm.job: current (--slurm-job current) uses job " + id}
 	}

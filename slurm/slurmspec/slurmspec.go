@@ -24,7 +24,7 @@ var Substrate = spec.Register(&spec.Substrate{
 	Cluster: cluster{}, Node: node{}, Mount: mount{}, GPUType: GPUType{},
 	ChosenBySection: true,
 	Flags: []spec.Flag{{Name: "slurm-host", Key: "slurm.host", Usage: "Slurm login `HOST`, reached by ssh"},
-		{Name: "slurm-job", Key: "slurm.job", Usage: "`JOB` of the cluster: new, or current, which is the allocation around this command"}},
+		{Name: "slurm-job", Key: "slurm.job", Usage: "Slurm `JOB` for the cluster: new, or current (the allocation in which this command runs)"}},
 	Default:       fillIn,
 	Validate:      validate,
 	ValidateMount: validateMount,

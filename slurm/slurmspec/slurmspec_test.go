@@ -21,7 +21,7 @@ func mustDecode(t *testing.T, text string) *spec.ClusterSpec {
 func TestValidate(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"no container", "launcher: slurm\nmounts: [{mountPath: /a, source: {slurm: /b}}]", "without a container /b cannot appear at /a"},
-		{"early head in an allocation", "launcher: slurm\nslurm: {job: current}\nhead: {early: true}\nworkers: [{name: a}]", "head.early: with slurm.job: current all nodes are there"},
+		{"early head in an allocation", "launcher: slurm\nslurm: {job: current}\nhead: {early: true}\nworkers: [{name: a}]", "head.early: with slurm.job: current all nodes are already allocated"},
 		{"transport", "slurm: {transport: shh}", `"shh" is not possible here: did you mean ssh?`},
 		{"ssh without host", "slurm: {transport: ssh}", "transport ssh needs a host"},
 		{"option as host", "slurm: {host: -oProxyCommand=x}", "is not a host"},
@@ -32,16 +32,16 @@ func TestValidate(t *testing.T) {
 		{"managed argument", "slurm: {extraArgs: [--comment=x]}", "slurm.extraArgs[0]: --comment is set by rayctl: use slurm.comment"},
 		{"clusters as an argument", "slurm: {extraArgs: [-Mother]}", "-M is set by rayctl: use slurm.cluster"},
 		{"several clusters", "slurm: {cluster: 'a,b'}", `"a,b" is not the name of one cluster`},
-		{"cluster of slurmrestd", "slurm: {cluster: a, restUrl: 'http://slurm:6820'}", "a slurmrestd serves one cluster"},
+		{"cluster of slurmrestd", "slurm: {cluster: a, restUrl: 'http://slurm:6820'}", "a slurmrestd serves only one cluster"},
 		{"comment of ours", "slurm: {comment: 'rayctl name=x'}", "a comment that begins with rayctl is rayctl's own"},
 		{"variable", "slurm: {keepEnv: ['A$(id)']}", `slurm.keepEnv[0]: "A$(id)" is not the name of a variable`},
 		{"variable of Slurm", "slurm: {keepEnv: [SITE, SLURM_JOB_ID]}", "slurm.keepEnv[1]: SLURM_JOB_ID is Slurm's own"},
 		{"managed short argument", "slurm: {extraArgs: [-N4]}", "-N is set by rayctl: use workers[].replicas"},
 		{"managed argument of a group", "launcher: slurm\nworkers: [{name: a, slurm: {extraArgs: [--array=1]}}]", "workers.a.slurm.extraArgs[0]: --array is set by rayctl"},
-		{"part of a CPU", "launcher: slurm\nworkers: [{name: a, cpus: 500m}]", "workers.a.cpus: Slurm has no parts of CPUs"},
+		{"part of a CPU", "launcher: slurm\nworkers: [{name: a, cpus: 500m}]", "workers.a.cpus: Slurm allocates only whole CPUs"},
 		{"argument without container", "slurm: {containerArgs: [--cleanenv]}", "slurm.containerArgs: there is no container to give them to"},
 		{"argument without option", "slurm: {containerRuntime: apptainer, containerImage: x, containerArgs: ['$(id)']}", `slurm.containerArgs[0]: "$(id)" is not an option`},
-		{"without environment", "slurm: {containerRuntime: apptainer, containerImage: x, containerArgs: [--cleanenv]}", "--cleanenv would take from the nodes the variables"},
+		{"without environment", "slurm: {containerRuntime: apptainer, containerImage: x, containerArgs: [--cleanenv]}", "--cleanenv would remove the variables"},
 		{"image as argument", "slurm: {containerRuntime: pyxis, containerArgs: [--container-image=x]}", "--container-image is set by rayctl: use slurm.containerImage"},
 		{"mounts as argument", "slurm: {containerRuntime: pyxis, containerArgs: ['--container-mounts=/a:/b']}", "--container-mounts is set by rayctl: use mounts"},
 		{"srun's option as Pyxis'", "slurm: {containerRuntime: pyxis, containerArgs: [--container-writable, --ntasks=7]}", `slurm.containerArgs[1]: "--ntasks=7" is not an option of Pyxis`},
@@ -124,14 +124,14 @@ func TestCurrent(t *testing.T) {
 		"slurm: {job: 'x; $(id)'}":                                        `slurm.job: "x; $(id)" is not possible here`,
 		"slurm: {job: current, partition: 'a b'}":                         "slurm.partition: with slurm.job: current",
 		"slurm: {job: current, account: rl}":                              "slurm.account: ",
-		"slurm: {job: current}\nworkers: [{name: a, maxReplicas: 2}]":     "workers.a.maxReplicas: the allocation around this command cannot grow",
-		"slurm: {nodelist: 'a,b'}\nworkers: [{name: a, maxReplicas: 2}]":  "workers.a.maxReplicas: a further node of the group is a job of one node",
+		"slurm: {job: current}\nworkers: [{name: a, maxReplicas: 2}]":     "workers.a.maxReplicas: the allocation in which this command runs cannot grow",
+		"slurm: {nodelist: 'a,b'}\nworkers: [{name: a, maxReplicas: 2}]":  "workers.a.maxReplicas: each further node of the group is a separate job of one node",
 		"slurm: {exclusive: true}\nworkers: [{name: a, maxReplicas: 2}]":  "workers.a.cpus: Ray's autoscaler must know what a node of an elastic group has",
 		"slurm: {job: current, exclusive: false}":                         "slurm.exclusive: ",
 		"slurm: {job: current, extraArgs: [--x]}":                         "slurm.extraArgs: ",
 		"slurm: {job: current, begin: now}":                               "slurm.begin: ",
-		"slurm: {job: current, host: login1}":                             "slurm.job: current is the allocation around this command",
-		"slurm: {job: current, restUrl: 'http://s:1'}":                    "slurm.job: current is the allocation around this command",
+		"slurm: {job: current, host: login1}":                             "slurm.job: current is the allocation in which this command runs",
+		"slurm: {job: current, restUrl: 'http://s:1'}":                    "slurm.job: current is the allocation in which this command runs",
 		"slurm: {job: current}\nworkers: [{name: a, slurm: {qos: high}}]": "workers.a.slurm.qos: ",
 		"slurm: {job: current}\njob: {restarts: {preempted: 2}}":          "job.restarts: ",
 		"slurm: {job: current}\njob: {restarts: {timeLimit: 1}}":          "job.restarts: ",
@@ -157,7 +157,7 @@ func TestAroundUs(t *testing.T) {
 		"slurm: {}":             "this is inside job 7, and the cluster gets a job of its own; slurm.job: current (--slurm-job current) uses job 7",
 		"slurm: {host: login1}": "",
 		"slurm: {job: current}": "",
-		"slurm: {job: current}\nlifetime: {queue: 1h}": "lifetime.queue has no meaning",
+		"slurm: {job: current}\nlifetime: {queue: 1h}": "lifetime.queue has no effect",
 	} {
 		notes := strings.Join(slurmspec.Substrate.Ignored(spec.For(mustDecode(t, text), "slurm")), "\n")
 		if want == "" && notes != "" || !strings.Contains(notes, want) {
@@ -166,11 +166,11 @@ func TestAroundUs(t *testing.T) {
 	}
 }
 
-// TestGangFalse: on Slurm all nodes that must be there are one request, whatever the file says, and its user is told.
+// TestGangFalse: on Slurm all required nodes are one request, whatever the file has, and a note reports that.
 func TestGangFalse(t *testing.T) {
 	for text, want := range map[string][]string{
 		"slurm: {host: login1}": nil,
-		"gang: false\nslurm: {host: login1}\nworkers: [{name: a, replicas: 2}]": {"gang: false is ignored: all nodes that must be there start together on Slurm"},
+		"gang: false\nslurm: {host: login1}\nworkers: [{name: a, replicas: 2}]": {"gang: false is ignored: all required nodes start together on Slurm"},
 	} {
 		if notes := slurmspec.Substrate.Ignored(spec.For(mustDecode(t, text), "slurm")); !slices.Equal(notes, want) {
 			t.Errorf("%s: %q, want %q", text, notes, want)

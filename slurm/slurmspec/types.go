@@ -2,7 +2,7 @@ package slurmspec
 
 // cluster is what Slurm adds to the cluster file itself.
 type cluster struct {
-	// Slurm says how to get nodes from Slurm. Its presence chooses the slurm launcher if nothing else does.
+	// Slurm sets how to get nodes from Slurm. Its presence chooses the slurm launcher if nothing else does.
 	Slurm *Section `json:"slurm,omitempty"`
 }
 
@@ -29,7 +29,7 @@ type GPUType struct {
 	Vendor string `json:"vendor,omitempty" jsonschema:"enum=nvidia,enum=amd,enum=other"`
 }
 
-// Section says how to get nodes from Slurm.
+// Section sets how to get nodes from Slurm.
 type Section struct {
 	// Dir is an absolute directory that the login node and all compute nodes share, and that holds runs/NAME/ATTEMPT/. If other users must not read the
 	// driver's log, they must not be able to read this directory. Default: ~/.rayctl on the side of Slurm.
@@ -92,7 +92,7 @@ type Section struct {
 	// share the range. The range should not contain ports that nodes use for outgoing connections (sysctl net.ipv4.ip_local_port_range). It needs Ray 2.49
 	// or later. Default: any free ports.
 	Ports string `json:"ports,omitempty"`
-	// NodeLogs says when Ray's own logs of every node are copied to the run directory. Default: onFailure.
+	// NodeLogs sets when Ray's own logs of every node are copied to the run directory. Default: onFailure.
 	NodeLogs string `json:"nodeLogs,omitempty" jsonschema:"enum=onFailure,enum=always,enum=never"`
 	Group
 }

@@ -50,7 +50,7 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 	v.FailIf(strings.HasPrefix(c.Cluster, "-") || strings.ContainsAny(c.Cluster, ", \t"), "slurm.cluster", "write it as `sacctmgr show cluster` does: runs must be where their directory is",
 		"%q is not the name of one cluster", c.Cluster)
 	v.FailIf(c.Cluster != "" && c.RESTURL != "" && c.Transport != "ssh" && c.Transport != "local", "slurm.cluster", "leave it out, and name that cluster's slurmrestd in slurm.restUrl",
-		"a slurmrestd serves one cluster, and %s is another way to say which", c.Cluster)
+		"a slurmrestd serves only one cluster, so slurm.cluster (%s) has no effect", c.Cluster)
 	for i, name := range c.KeepEnv {
 		at := fmt.Sprintf("slurm.keepEnv[%d]", i)
 		v.FailIf(!variable.MatchString(name), at, "write a name such as SITE_LICENSE_FILE", "%q is not the name of a variable", name)
@@ -93,7 +93,7 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 	for _, g := range s.NodeGroups() {
 		p := g.Path()
 		elastic(v, s, g)
-		v.FailIf(float64(g.CPUs) != math.Trunc(float64(g.CPUs)), p+".cpus", "use a whole number", "Slurm has no parts of CPUs, and this is %v", float64(g.CPUs))
+		v.FailIf(float64(g.CPUs) != math.Trunc(float64(g.CPUs)), p+".cpus", "use a whole number", "Slurm allocates only whole CPUs, and this is %v", float64(g.CPUs))
 		if container {
 			bindable(v, p+".objectSpillingDirectory", g.ObjectSpillingDirectory)
 		}
@@ -110,10 +110,10 @@ func elastic(v *spec.Validator, s *spec.ClusterSpec, g spec.NodeGroup) {
 	}
 	v.Elastic(s, g)
 	p := g.Path()
-	v.FailIf(InCurrent(s), p+".maxReplicas", "make it equal to minReplicas, or leave slurm.job out", "the allocation around this command cannot grow")
+	v.FailIf(InCurrent(s), p+".maxReplicas", "make it equal to minReplicas, or leave slurm.job out", "the allocation in which this command runs cannot grow")
 	exclusive := For(s, g).Exclusive
 	v.FailIf(For(s, g).Nodelist != "", p+".maxReplicas", "make it equal to minReplicas, or use slurm.exclude or slurm.constraint instead",
-		"a further node of the group is a job of one node, for which Slurm would want all that slurm.nodelist names")
+		"each further node of the group is a separate job of one node, and slurm.nodelist would request all its nodes for that job")
 	v.FailIf(g.CPUs == 0 && exclusive != nil && *exclusive, p+".cpus", "set the CPUs of one node", "Ray's autoscaler must know what a node of an elastic group has")
 }
 
@@ -166,7 +166,7 @@ func containerArgs(v *spec.Validator, c Section) {
 		if key, managed := managedContainer[name]; managed {
 			v.Fail(at, "use "+key, "%s is set by rayctl", name)
 		}
-		v.FailIf(slices.Contains(clearing, name), at, "leave it out", "%s would take from the nodes the variables by which they find one another", name)
+		v.FailIf(slices.Contains(clearing, name), at, "leave it out", "%s would remove the variables by which the nodes find each other", name)
 		pyxis := strings.HasPrefix(a, "--container-") || strings.HasPrefix(a, "--no-container-")
 		v.FailIf(c.ContainerRuntime == "pyxis" && !pyxis, at, "write it as srun takes it, like --container-mount-home", "%q is not an option of Pyxis", a)
 	}

@@ -87,7 +87,7 @@ func apart(ctx context.Context, s *site.Site, run *rundir.Run, e launcher.ExecRe
 }
 
 func notRun(run *rundir.Run, host, why string, err error) error {
-	return launcher.Fail(runstate.CodeUnreachable, err, "`rayctl status "+run.Name+"` says whether it still runs", "the command's step on %s of %s did not come to its end: %s", host, run.Name, why)
+	return launcher.Fail(runstate.CodeUnreachable, err, "`rayctl status "+run.Name+"` shows whether it still runs", "the command's step on %s of %s ended early: %s", host, run.Name, why)
 }
 
 // command prepares a command where Slurm's are. On a terminal, one there stands for this one.

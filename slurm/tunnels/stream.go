@@ -45,7 +45,7 @@ func (w *Pool) Listen(ctx context.Context, run *rundir.Run) *Stream {
 	return p
 }
 
-// hear takes states until a request fails or the state is final.
+// hear receives states until a request fails or the state is final.
 func (p *Stream) hear(ctx context.Context, k *keeper.Client) {
 	for after := int64(-1); ; {
 		st, err := k.Next(ctx, after)

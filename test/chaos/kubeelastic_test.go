@@ -68,7 +68,7 @@ func (w *kubeWorld) whileQueued(strike func(*running) bool) func(*running) bool 
 	}
 }
 
-// besideElastic strikes when there is a worker's pod on a node above those that must be there.
+// besideElastic strikes when there is a worker's pod on a node above the required ones.
 func (w *kubeWorld) besideElastic(strike func(*running) bool) func(*running) bool {
 	return func(r *running) bool {
 		placed := map[types.UID]bool{}

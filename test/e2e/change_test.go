@@ -57,7 +57,7 @@ func TestUpChanged(t *testing.T) {
 	if err := os.WriteFile(path, record, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	contains(t, "the file in the record", u.want(0, "up", "-f", first, "--dry-run").out, "up would change it to this file again")
+	contains(t, "the file in the record", u.want(0, "up", "-f", first, "--dry-run").out, "up would change it back to this file")
 	contains(t, "the file of the keeper", u.want(0, "up", "-f", second).err, "grows: changed "+changes)
 	contains(t, "recorded", u.want(0, "up", "-f", second, "--dry-run").out, "up would change nothing")
 	u.want(0, "down", "grows")

@@ -73,7 +73,7 @@ func TestStop(t *testing.T) {
 	u.want(65, "stop", "-c", "shared", "nosuch")
 }
 
-// TestStopRun: of a run that loses a worker, which its supervisor starts again, and then supervisor and worker, its client and `status` say so while the driver goes on. Of a run whose driver is deaf to SIGTERM, stop and the run both
+// TestStopRun: of a run that loses a worker, which its supervisor starts again, and then supervisor and worker, its client and `status` report that while the driver continues. Of a run whose driver is deaf to SIGTERM, stop and the run both
 // say that it was killed; the run's cluster ends meanwhile.
 func TestStopRun(t *testing.T) {
 	u := newUser(t)
@@ -86,7 +86,7 @@ func TestStopRun(t *testing.T) {
 	if err := syscall.Kill(supervisor, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	run.until("; the driver goes on\n", 1)
+	run.until("; the driver continues\n", 1)
 	contains(t, "the client", run.String(), "deafrun: node worker-1 is lost: ")
 	s := decode[launcher.Status](t, u.want(0, "status", "deafrun", "-o", "json").out)
 	if s.Nodes[1].State != runstate.NodeDead || s.Job.State != runstate.JobRunning {

@@ -171,7 +171,7 @@ func (a *allocation) refusesHere(t *testing.T) {
 	c := a.Command(t.Context(), "", home.rayctl, "run", "--launcher", "slurm", "--slurm-job", "current", "--", "true")
 	c.Env = append(c.Env, "XDG_RUNTIME_DIR="+a.Home(""))
 	text, err := c.CombinedOutput()
-	if c.ProcessState.ExitCode() != 65 || !strings.Contains(string(text), "there is no allocation around this command") {
+	if c.ProcessState.ExitCode() != 65 || !strings.Contains(string(text), "this command does not run in an allocation") {
 		t.Errorf("outside: %v, %s", err, text)
 	}
 	out, code = a.sh(a.current("doctor", "--workers 1"))

@@ -14,7 +14,7 @@ import (
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
-// logsIn expects that somebody at a terminal is asked for a password, once for several commands; without a terminal the error says what to do.
+// logsIn expects that somebody at a terminal is asked for a password, once for several commands; without a terminal the error has the next step.
 func (s *site) logsIn(python string) {
 	s.t.Helper()
 	config, err := os.ReadFile(filepath.Join(s.Home(""), ".ssh", "config"))

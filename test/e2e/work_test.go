@@ -176,7 +176,7 @@ func enterDashboard(t *testing.T, entry string) (browser *http.Client, base stri
 func TestClusterCommands(t *testing.T) {
 	u := sharedCluster(t)
 	u.want(0, "up", "shared", "--workers", "2", "--cpus-per-worker", "2", "--label", "test=e2e") // the same cluster
-	contains(t, "the difference", u.want(65, "up", "shared", "--workers", "3", "--cpus-per-worker", "2", "--label", "test=e2e").err, "cannot take the changed file: group worker is not elastic")
+	contains(t, "the difference", u.want(65, "up", "shared", "--workers", "3", "--cpus-per-worker", "2", "--label", "test=e2e").err, "the changed file cannot be applied to shared: group worker is not elastic")
 	contains(t, "ls", u.want(0, "ls", "-l", "test=e2e", "-o", "name").out, "shared")
 	if out := u.want(0, "ls", "-l", "test=other", "-o", "json").out; strings.TrimSpace(out) != "[]" {
 		t.Errorf("ls of another label: %s", out)

@@ -6,7 +6,7 @@ type cluster struct {
 	TSP *Section `json:"tsp,omitempty"`
 }
 
-// Section says which queue of task-spooler.
+// Section chooses the queue of task-spooler.
 type Section struct {
 	// Socket is the queue's socket, as in TS_SOCKET. Default: TS_SOCKET, or tsp's own for you.
 	Socket string `json:"socket,omitempty" path:"client"`

@@ -38,7 +38,7 @@ func (o *Output) Silent() bool { return o.last.String() == "" }
 // missingModule matches only names that are harmless in a shell.
 var missingModule = regexp.MustCompile(`ModuleNotFoundError: No module named '([A-Za-z][A-Za-z0-9_]*)[.A-Za-z0-9_]*'`)
 
-// rayExtras matches what Ray's libraries say that they need.
+// rayExtras matches the messages in which Ray's libraries name the packages that they need.
 var rayExtras = regexp.MustCompile(`\bray\[[a-z,]{1,40}\]`)
 
 // packageOf has the packages of well-known modules that are named otherwise.

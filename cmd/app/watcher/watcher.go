@@ -138,7 +138,7 @@ func lostSentence(s launcher.Status, e runstate.Event) string {
 		return fmt.Sprintf("%s: node %s was lost and started again: %s", s.Name, e.Code, cause)
 	}
 	if s.Phase == runstate.Ready && s.Job != nil && s.Job.State == runstate.JobRunning {
-		return fmt.Sprintf("%s: node %s is lost: %s; the driver goes on", s.Name, e.Code, cause)
+		return fmt.Sprintf("%s: node %s is lost: %s; the driver continues", s.Name, e.Code, cause)
 	}
 	return fmt.Sprintf("%s: node %s is lost: %s", s.Name, e.Code, cause)
 }

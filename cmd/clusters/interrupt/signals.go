@@ -1,4 +1,4 @@
-// Package interrupt makes the signals that a command receives into actions on the run that it watches.
+// Package interrupt turns the signals that a command receives into actions on the run that it watches.
 package interrupt
 
 import (
@@ -27,7 +27,7 @@ const (
 	Detach = "detach"
 )
 
-// sameRequest is how soon the same signal is still the same request: `timeout`, batch systems and service managers signal the process and then
+// sameRequest is the time within which a repeated signal counts as the same request: `timeout`, batch systems and service managers signal the process and then
 // its group.
 const sameRequest = time.Second
 
@@ -44,7 +44,7 @@ type interrupts struct {
 	since   time.Time   // when it came
 }
 
-// Grace knows how long the driver has to end, if there is one.
+// Grace is the time that the driver has to end, if there is one.
 type Grace struct {
 	Time time.Duration // job.grace
 	runs atomic.Bool
@@ -93,7 +93,7 @@ func (i *interrupts) loop(ctx context.Context, signals <-chan os.Signal) {
 			switch {
 			case s == syscall.SIGPIPE && !ReaderGone(i.a.Out):
 				continue // Go sends SIGPIPE for every broken connection, and those recover
-			case !asked && i.repeated(s): // who sees the question and presses Ctrl-C again means it
+			case !asked && i.repeated(s): // a second Ctrl-C at the question is a second request
 				continue
 			case s == syscall.SIGHUP, s == syscall.SIGPIPE:
 				action = launcher.Detach

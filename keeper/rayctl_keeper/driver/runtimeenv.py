@@ -14,14 +14,14 @@ TAIL = 16 << 10
 
 
 def explain(end, info, directories, dashboard, driver_log, log_file):
-    """For a program that did not start, as with a runtime environment that cannot be made: its log gets what Ray says. Returns the End, with the reason."""
+    """For a program that did not start, for example because its runtime environment cannot be made: appends Ray's message to its log. Returns the End, with the reason."""
     why = agents_words(info.get("message") or "", directories, dashboard)
     driver_log.instead(log_file, rayjob.whole_message(info) + why)
     return rayjob.not_started(why, end.message.partition(" did not start")[0]) if why else end
 
 
 def agents_words(message, directories, dashboard):
-    """The end of the agent's log: of a node on this host, else of the head over HTTP. b"" if the message says more, or the log cannot be had."""
+    """The end of the agent's log: of a node on this host, else of the head over HTTP. b"" if the message already has the cause, or the log cannot be read."""
     if not VAGUE.search(message):
         return b""
     words = b"".join(_tail(path) for path in _paths(directories)) or _over_http(dashboard)

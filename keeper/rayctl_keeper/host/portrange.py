@@ -32,7 +32,7 @@ class Range:
             raise OSError("%d of the ports %s (slurm.ports) are free here and %d are needed: other clusters, or other users, on this node have the others" % (len(self._ports), text, least))
 
     def take(self, host, count):
-        """Ports that nobody listens on at the moment; those that were taken last come last."""
+        """Ports on which no process listens now; those that were taken last come last."""
         found = []
         for _ in range(len(self._ports)):
             port = self._ports[0]

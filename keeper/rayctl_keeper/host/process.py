@@ -125,7 +125,7 @@ def reap():
 
 
 def run(argv, environ, limit):
-    """Exit code, output and errors of a command, for threads other than the one that reaps: subprocess says 0 of a child that somebody else has reaped
+    """Exit code, output and errors of a command, for threads other than the one that reaps: subprocess reports 0 for a child that another thread has reaped
     (Lib/subprocess.py, _try_wait). Raises OSError, subprocess.TimeoutExpired."""
     with _lock:
         child = subprocess.Popen(argv, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -77,7 +77,7 @@ class Handler(server.Handler):
         """What a user asks for."""
         sizes = body.get("sizes", [body])  # one group's without a list: of a client before there were several
         if not isinstance(sizes, list) or not sizes:
-            raise Rejected(400, "scale wants sizes")
+            raise Rejected(400, "scale needs sizes")
         wish = {"sizes": [size(one) for one in sizes]}
         self.mail.post("scale", wish)
         if wish.get("refusal"):
@@ -91,7 +91,7 @@ class Handler(server.Handler):
         sizes = wish["groups"].values() if isinstance(wish["groups"], dict) else [None]
         if not isinstance(wish.get("specHash"), str) or not amounts(wish.get("lifetime")) or not amounts(wish["scaling"]) \
                 or not all(isinstance(s, list) and len(s) == 3 and all(is_number(n) and isinstance(n, int) for n in s) for s in sizes):
-            raise Rejected(400, "change wants specHash, lifetime, groups and scaling")
+            raise Rejected(400, "change needs specHash, lifetime, groups and scaling")
         if not self.mail.post("change", wish, patience=8.0):  # it may be waiting for Ray's answer
             raise Rejected(503, "the keeper has not taken the changed file yet")
         if wish.get("refusal"):
@@ -101,7 +101,7 @@ class Handler(server.Handler):
     def offers(self, body):
         """What a client submits in the keeper's stead."""
         if not all(isinstance(body.get(name, ""), str) for name in ("id", "job", "error")) or not (body.get("job") or "0").isdigit():
-            raise Rejected(400, "offers wants id, job (a number) and error as words, and take")
+            raise Rejected(400, "offers needs id, job (a number), error (text) and take")
         wish = dict(body)
         if not self.mail.post("offers", wish):
             raise Rejected(503, "the keeper is busy")
@@ -111,16 +111,16 @@ class Handler(server.Handler):
         """What a pod has measured."""
         texts, numbers = ("node", "begun", "message"), ("count", "seconds", "busySeconds", "idle")
         if not all(isinstance(body.get(n), str) for n in texts) or not all(is_number(body.get(n)) for n in numbers):
-            raise Rejected(400, "gpus wants %s" % ", ".join(texts + numbers))
+            raise Rejected(400, "gpus needs %s" % ", ".join(texts + numbers))
         self.mail.gpus.take(body)
         return b"{}"
 
     def granted(self, body):
         """Since when a pod has its node."""
         if body.get("part") not in ("head", "gang", "worker") or not is_number(body.get("at")):
-            raise Rejected(400, "granted wants part, head, gang or worker, and at")
+            raise Rejected(400, "granted needs part (head, gang or worker) and at")
         if body["part"] == "worker" and not all(isinstance(body.get(name), str) for name in ("group", "pod")):
-            raise Rejected(400, "granted wants group and pod of a worker")
+            raise Rejected(400, "granted needs the group and the pod of a worker")
         self.mail.post("granted", body)
         return b"{}"
 
@@ -238,19 +238,19 @@ def amounts(value):
 def launch(wish):
     """Refuses a request for nodes that is none."""
     if not isinstance(wish, dict) or not all(isinstance(wish.get(name), kind) for name, kind in (("type", str), ("count", int), ("request", str))):
-        raise Rejected(400, "launch wants type, count and request")
+        raise Rejected(400, "launch needs type, count and request")
     return {name: wish[name] for name in ("type", "count", "request")}
 
 
 def size(wish):
     """Refuses a size of a group that is none."""
     if not isinstance(wish, dict) or not isinstance(wish.get("group"), str) or not isinstance(wish.get("min"), int) or not isinstance(wish.get("max"), (int, type(None))):
-        raise Rejected(400, "scale wants sizes, each with group, min, and max or none")
+        raise Rejected(400, "scale needs sizes, each with group, min, and max or none")
     return {name: wish.get(name) for name in ("group", "min", "max")}
 
 
 def names(wish):
     """Refuses what is no list of words."""
     if not isinstance(wish, list) or not all(isinstance(name, str) for name in wish):
-        raise Rejected(400, "release and unmet want lists of words")
+        raise Rejected(400, "release and unmet need lists of text")
     return wish

@@ -28,7 +28,7 @@ class Mailbox:
         self.leaving = None  # (message, seconds): the head is going to be taken away
         self.elastic = None  # the object that starts and ends nodes for Ray's autoscaler
         self.gpus = None  # the object that takes the measurements of pods
-        self.early = self.placed = None  # who hear that pods have nodes: of a cluster with an early head, and of one without a scheduler of gangs
+        self.early = self.placed = None  # receivers of the reports that pods have nodes: in a cluster with an early head, and in one without a gang scheduler
         self.change = None  # the function that applies a changed cluster file
         self.aborts = None  # the dashboard whose current request an end may abort
         self._closed = False  # the end has begun

@@ -19,7 +19,7 @@ def main(arguments):
         request = urllib.request.Request(url, json.dumps(dict(report, node=arguments[2])).encode(), {"Authorization": "Bearer " + token})
         try:
             opener.open(request, timeout=LIMIT).close()
-        except (OSError, http.client.HTTPException) as error:  # a keeper that is away hears the next one: all of them are sums
+        except (OSError, http.client.HTTPException) as error:  # if the keeper does not answer now, the next report is enough: each one has the sums
             return getattr(error, "code", 0) not in (401, 403)
         return True
 

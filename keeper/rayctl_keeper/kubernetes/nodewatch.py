@@ -13,12 +13,12 @@ WARNINGS = {
     "karpenter.sh/disrupted": (0, "Karpenter is going to remove it"),
     "karpenter.sh/disruption": (0, "Karpenter is going to remove it"),  # before version 1
     "ToBeDeletedByClusterAutoscaler": (0, "the cluster autoscaler is going to remove it"),
-    "aws-node-termination-handler/spot-itn": (120, "AWS takes its spot instance back"),
+    "aws-node-termination-handler/spot-itn": (120, "AWS reclaims its spot instance"),
     "aws-node-termination-handler/scheduled-maintenance": (0, "AWS is going to maintain its instance"),
     "aws-node-termination-handler/asg-lifecycle-termination": (0, "its auto scaling group is going to end it"),
     "cloud.google.com/impending-node-termination": (25, "Google Cloud is going to end it"),
-    "remediator.kubernetes.azure.com/unschedulable": (0, "Azure is going to take its machine away"),
-    "remediator.aks.microsoft.com/unschedulable": (0, "Azure is going to take its machine away"),  # the one in AKS' documentation ("Node auto-repair")
+    "remediator.kubernetes.azure.com/unschedulable": (0, "Azure is going to remove its machine"),
+    "remediator.aks.microsoft.com/unschedulable": (0, "Azure is going to remove its machine"),  # the one in AKS' documentation ("Node auto-repair")
 }
 # Labels by their key and value: GKE's documentation, "Manage disruption to GKE nodes that don't live migrate"; SageMaker HyperPod's, "Automatic node recovery".
 LABELS = {
@@ -34,7 +34,7 @@ ANNOTATIONS = {
 # Conditions that are True: AKS' documentation, "Node Problem Detector (NPD) in AKS nodes"; the least notice is that of Azure's "Scheduled Events for Linux VMs".
 # FreezeScheduled is a pause of seconds, and those of node-problem-detector itself (KernelDeadlock, ReadonlyFilesystem) announce no end.
 CONDITIONS = {
-    "PreemptScheduled": (30, "Azure takes its spot machine back"),
+    "PreemptScheduled": (30, "Azure reclaims its spot machine"),
     "TerminateScheduled": (0, "Azure is going to delete its machine"),
     "RedeployScheduled": (600, "Azure is going to move its machine"),
     "RebootScheduled": (900, "Azure is going to restart its machine"),
@@ -49,7 +49,7 @@ def warning(node):
     found += [LABELS[label] for label in (meta.get("labels") or {}).items() if label in LABELS]
     found += [(seconds, why) for key, (begin, seconds, why) in ANNOTATIONS.items() if annotations.get(key) and annotations[key].startswith(begin)]
     found += [CONDITIONS[c["type"]] for c in (node.get("status") or {}).get("conditions") or [] if c.get("type") in CONDITIONS and c.get("status") == "True"]
-    return min(found, key=lambda known: (known[0] or float("inf"), known[1]), default=None)  # one with a time says more than one without, and the nearest counts
+    return min(found, key=lambda known: (known[0] or float("inf"), known[1]), default=None)  # a mark with a time is preferred, then the earliest
 
 
 class NodeWatch:

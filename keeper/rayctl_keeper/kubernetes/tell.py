@@ -1,4 +1,4 @@
-"""How a pod of Ray's tells the keeper something. It has the address and the token in its environment."""
+"""How one of Ray's pods sends a report to the keeper. It has the address and the token in its environment."""
 
 import http.client
 import json

@@ -27,7 +27,7 @@ from rayctl_keeper.state.document import wall, write_from_reserve
 
 WORKER_TRIES = 3
 OF_THE_GANG = "--slurm-gang"  # in the place of "--slurm", in the job of an early head's gang: the nodes after the head
-LEAVES = "leaves.%d"  # by the serial: what is in it says that the node is going to be taken away (slurm/companions/companion.py)
+LEAVES = "leaves.%d"  # by the serial: the file announces that the node is going to be taken away (slurm/companions/companion.py)
 # Slurm signals the processes of a step one after the other (slurmstepd, _handle_signal_container): Ray may die of the end's signal before we have it.
 SIGNAL_LATE = 2.0  # seconds
 # Slurm carries lines of less than MAX_MSG_LEN, 1024 bytes, whole; longer ones may come mixed with other tasks' output (src/common/io_hdr.h,
@@ -201,7 +201,7 @@ class Supervisor:
         spare = [self.guard.pid] if self.guard else []
         left, _ = process.kill_all([self.marker], spare)
         if left:
-            self.report("failed", "processes %s of node %s do not die" % (sorted(left), self.member.name))
+            self.report("failed", "processes %s of node %s cannot be killed" % (sorted(left), self.member.name))
         try:
             save_rest(self.run_dir, self.directory, self.place)
         except OSError as error:

@@ -40,7 +40,7 @@ def too_large(who, requests, shapes):
         rest = {name: amount for name, amount in wanted.items() if name != "memory"}
         open_to = next((name for name, shape in shapes if name and "memory" not in shape and fits(rest, shape)), None)
         if open_to:
-            yield ("%s for a node with %s, and how much memory a node of group %s has is not known before there was one: give the group memory in the cluster file"
+            yield ("%s for a node with %s, but the memory of group %s is not known before its first node: set the group's memory in the cluster file"
                    % (who, words, open_to))[:LONGEST]
         else:
             yield ("%s for a node with %s, and no group has such nodes" % (who, words))[:LONGEST]

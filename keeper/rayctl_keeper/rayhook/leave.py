@@ -36,8 +36,8 @@ def active():
 
 
 def cluster_stays():
-    """Whether the cluster goes on without this node: its dashboard is there, and does not say that it ends."""
-    stays = [True]  # also where nothing is heard in time
+    """Whether the cluster continues without this node: its dashboard answers, and does not show that the cluster ends."""
+    stays = [True]  # also if no answer comes in time
     asking = threading.Thread(target=lambda: stays.__setitem__(0, _dashboard_says()), daemon=True)
     asking.start()
     asking.join(CONNECT + ANSWER)
@@ -75,7 +75,7 @@ def _request(url, method, path, body=None):
         try:
             connection.connect()
         except socket.timeout as error:
-            raise OSError("nobody is there") from error
+            raise OSError("nothing listens there") from error
         connection.sock.settimeout(ANSWER)
         headers = {"Authorization": "Bearer " + os.environ.get("RAY_AUTH_TOKEN", ""), "User-Agent": "rayctl"}
         connection.request(method, path, body, headers)

@@ -82,7 +82,7 @@ class Resumption:
                 if info.get("driver_node_id"):
                     self._driver_log.fetch(log_file(last), info["driver_node_id"], path, self._before(dashboard, attempt))
             except (Unreachable, Refused, OSError) as error:
-                self._log("the output of attempt %d cannot be had again: %s" % (attempt["attempt"], error))
+                self._log("the output of attempt %d cannot be read again: %s" % (attempt["attempt"], error))
 
     @staticmethod
     def _before(dashboard, attempt):

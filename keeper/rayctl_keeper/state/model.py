@@ -21,7 +21,7 @@ CODES = {
 UNKNOWN_CAUSE = 70
 # Causes after which the same command may succeed if it is repeated.
 RETRYABLE = ("disconnected", "abandoned", "queue", "start-failed", "lost", "preempted")
-# How a keeper's sentence begins when it was told to end by a signal.
-SIGNALLED = "the keeper was told to end by SIG"
+# How a keeper's sentence begins when a signal ended it.
+SIGNALLED = "the keeper received SIG"
 # How the message of a node's event begins that was lost and started again before Ray had seen its loss.
 STARTED_AGAIN = "it was started again"

@@ -1,4 +1,4 @@
-"""Of a driver whose job's supervisor Ray's memory monitor killed the end says so. Run by `go test ./keeper` with every Python that the machine has."""
+"""If Ray's memory monitor killed the supervisor of the driver's job, the message of the end has that cause. Run by `go test ./keeper` with every Python that the machine has."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Of a driver that was killed after its grace the end says so. Run by `go test ./keeper` with every Python that the machine has."""
+"""If a driver was killed after its grace, the message of the end has that cause. Run by `go test ./keeper` with every Python that the machine has."""
 
 import os
 import sys

@@ -32,10 +32,10 @@ class Visible(unittest.TestCase):
 
     def test_unclear(self):
         """What is not sure to be the node's own is not measured."""
-        self.assertIn("it has 4 GPUs, and 3 are seen", self.ours(4))
-        self.assertIn("4,5, and 3 GPUs are seen", self.ours(2, SLURM_JOB_GPUS="4,5"))
+        self.assertIn("it has 4 GPUs, but 3 are visible", self.ours(4))
+        self.assertIn("4,5, but 3 GPUs are visible", self.ours(2, SLURM_JOB_GPUS="4,5"))
         self.assertIn("MIG", self.ours(1, CUDA_VISIBLE_DEVICES="MIG-1234"))
-        self.assertIn("not seen", self.ours(1, CUDA_VISIBLE_DEVICES="GPU-x"))
+        self.assertIn("not visible", self.ours(1, CUDA_VISIBLE_DEVICES="GPU-x"))
         for nothing in ("", "-1", "NoDevFiles"):
             self.assertIn("shows it no GPU", self.ours(1, CUDA_VISIBLE_DEVICES=nothing))
 

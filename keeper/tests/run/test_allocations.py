@@ -1,4 +1,4 @@
-"""The allocation of all nodes that must be there, and which allocation holds a node. Run by `go test ./keeper`."""
+"""The allocation of all required nodes, and which allocation holds a node. Run by `go test ./keeper`."""
 
 import os
 import sys
@@ -85,7 +85,7 @@ class MainAllocation(unittest.TestCase):
 
 class Held(unittest.TestCase):
     def test_nodes(self):
-        """A node's allocation and times stay when it has gone; one that takes the place of one that must be there is held by the main allocation."""
+        """A node's allocation and times stay when it has gone; one that takes the place of a required one is held by the main allocation."""
         doc = {"nodes": [], "allocations": [{"id": "main.1", "purpose": "main", "released": None}, {"id": "w-2.1", "purpose": "elastic", "released": None}]}
 
         def node(name, state, **row):

@@ -1,4 +1,4 @@
-"""An early head whose workers are pods: what these tell the keeper, and a keeper that follows another meanwhile. kuberay/early_test.go has it on the real one."""
+"""An early head whose workers are pods: the pods' reports to the keeper, and a keeper that follows another meanwhile. kuberay/early_test.go has it on the real one."""
 
 import json
 import os
@@ -41,7 +41,7 @@ class EarlyPods(Rig):
         return self.pod(commit=COMMIT, **{"state.json": dict(noted(before), nodes=None)})
 
     def test_prepare_while_queued(self):
-        """The gang's allocation is that of its first pod, whenever the keeper hears of it. The driver begins when all nodes are there."""
+        """The gang's allocation is that of its first pod, whenever the keeper learns of it. The driver begins when all nodes are there."""
         run_dir = self.pod(commit=COMMIT)
         self.keeper(run_dir)
         seen = self.until(run_dir, "state.json", waits)
@@ -60,7 +60,7 @@ class EarlyPods(Rig):
         self.assertEqual([(a["purpose"], a["state"]) for a in result["allocations"]], [("head", "released"), ("gang", "released")])
 
     def test_keeper_lost_while_queued(self):
-        """The next one goes on: nothing is submitted twice, lifetime.queue and lifetime.max count on. Where the pod could not tell it, it sees the worker in Ray."""
+        """The next one goes on: nothing is submitted twice, lifetime.queue and lifetime.max count on. If the pod could not report to it, it sees the worker in Ray."""
         self.lifetime = {"queue": 3600, "max": 7200}
         first_dir = self.pod(commit=COMMIT)
         first = self.keeper(first_dir)
@@ -92,7 +92,7 @@ class EarlyPods(Rig):
         self.assertEqual(len(self.head.submissions), 1)
 
     def test_queue_limit(self):
-        """It counts anew for the gang, and its end says what was waited for."""
+        """It counts anew for the gang, and the message of the end names what was waited for."""
         self.lifetime = {"queue": 2}
         run_dir = self.pod(commit=COMMIT)
         self.keeper(run_dir)

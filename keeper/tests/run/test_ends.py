@@ -1,4 +1,4 @@
-"""When a run ends at the latest, as its driver is told. Run by `go test ./keeper` with every Python that the machine has."""
+"""When a run ends at the latest, as its driver's environment has it. Run by `go test ./keeper` with every Python that the machine has."""
 
 import os
 import sys

@@ -26,7 +26,7 @@ class Exits(unittest.TestCase):
             self.assertEqual(exits.shell_code(raw), (code, number))
 
     def test_signals(self):
-        """The sentence begins as the client knows it, and says who sends such a signal."""
+        """The sentence begins as the client knows it, and names who sends such a signal."""
         waits = Waiting(orders(signals={"INT": "preempted"}), *[None] * 9)
         for number, cause, why in ((signal.SIGTERM, "interrupted", "somebody cancelled it"), (signal.SIGUSR1, "time-limit", "time limit"), (signal.SIGINT, "preempted", "SIGINT")):
             end = waits.signalled(number)

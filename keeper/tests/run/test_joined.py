@@ -40,8 +40,8 @@ class Joins(unittest.TestCase):
         self.assertEqual(beyond("w", 1, [row("a", 1)]), [])
         self.assertEqual(lives(beyond("w", 1, [row("b", 5), row("a", 1)])), [("b", wall(5), None, "")])
         self.assertEqual(lives(beyond("w", 1, [row("a", 1, 9), row("b", 5), row("c", 6, 8, "it was killed")])),
-                         [("b", wall(5), wall(9), "it took the place of a"), ("c", wall(6), wall(8), "it was killed")])
-        self.assertEqual(lives(beyond("w", 1, [row("a", 1, 9), row("b", 5, 12), row("c", 15)])), [("b", wall(5), wall(9), "it took the place of a")])
+                         [("b", wall(5), wall(9), "it replaced a"), ("c", wall(6), wall(8), "it was killed")])
+        self.assertEqual(lives(beyond("w", 1, [row("a", 1, 9), row("b", 5, 12), row("c", 15)])), [("b", wall(5), wall(9), "it replaced a")])
         self.assertEqual(lives(beyond("w", 0, [row("a", 1, 9)])), [("a", wall(1), wall(9), "nothing needed it any more")])
 
     def look(self, state, rows):

@@ -48,7 +48,7 @@ class PlacedPods(Rig):
         self.assertIn("lifetime.start", exit["message"])
 
     def test_alive_has_a_node(self):
-        """What a pod could not tell is seen in Ray."""
+        """What a pod could not report is seen in Ray."""
         self.lifetime = {"start": 0.01}
         run_dir = self.pod(commit=COMMIT)
         self.keeper(run_dir)
@@ -71,7 +71,7 @@ class PlacedPods(Rig):
         self.assertIn("1 of 2 nodes are alive", exit["message"])
 
     def test_next_keeper_knows(self):
-        """What all pods have told a keeper is in its timeline."""
+        """The reports of all pods are in the keeper's timeline."""
         self.lifetime = {"start": 600}
         first_dir = self.pod(commit=COMMIT)
         first = self.keeper(first_dir)

@@ -116,7 +116,7 @@ class TheSilence(unittest.TestCase):
 
 
 class TheAddress(unittest.TestCase):
-    """The resolver's answers are those of glibc: EAI_AGAIN after a while where no name server answers, EAI_NONAME where one says so."""
+    """The resolver's answers are those of glibc: EAI_AGAIN after a while where no name server answers, EAI_NONAME where one answers that."""
 
     def setUp(self):
         self.answer, real = [], socket.getaddrinfo

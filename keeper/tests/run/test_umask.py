@@ -58,7 +58,7 @@ class Umask(unittest.TestCase):
         self.assertEqual(os.stat(os.path.join(node.directory, "start.log")).st_mode & 0o077, 0)
 
     def test_files_of_the_site(self):
-        """The client's directories there: private, but job.outputDir as the user's umask says."""
+        """The client's directories there: private, but job.outputDir with the user's umask."""
         text = ""
         for name in os.path.join("rayctl_keeper", "slurm", "attempts", "after.py"), os.path.join("rayctl_keeper", "run", "shared.py"), "slurm_files.py":
             with open(os.path.join(os.path.dirname(HERE), name)) as f:

@@ -147,7 +147,7 @@ class Jobs(unittest.TestCase):
             self.assertEqual(reasons.explain(reason), want)
 
     def warn(self, end):
-        """What drain() says when Slurm has warned the node's job, and each time after that; how often Slurm was asked for it."""
+        """What drain() returns when Slurm has warned the node's job, and each time after that; how often Slurm was asked for it."""
         self.submit()
         self.listed = [("7", "RUNNING")]
         self.jobs._look()

@@ -105,7 +105,7 @@ class Addresses(unittest.TestCase):
 @unittest.skipUnless(sys.platform.startswith("linux"), "claims are abstract sockets")
 class Ports(unittest.TestCase):
     def test_two_processes(self):
-        """They share no port; who comes too late is told so; what one had is free when it ends."""
+        """They share no port; a cluster for which none are left gets an error; what one had is free when it ends."""
         wanted = "19003-19130"  # 128 ports, and no multiple of the groups
         take = "import sys; from rayctl_keeper.host.portrange import Range as R; print(*R(%r, 20, 50).others(()), flush=True); sys.stdin.read()" % wanted
         other = subprocess.Popen([sys.executable, "-c", take], cwd=os.path.dirname(HERE), stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -1,4 +1,4 @@
-"""A step's supervisors tell the keeper what they do on the output of the step's command. Run by `go test ./keeper`."""
+"""A step's supervisors report to the keeper on the output of the step's command. Run by `go test ./keeper`."""
 
 import json
 import os
@@ -27,7 +27,7 @@ class Steps(unittest.TestCase):
         self.logged, self.bell = [], process.Bell()
 
     def step(self, text, then):
-        """A step whose command says the text, and then does something."""
+        """A step whose command prints the text, and then does something."""
         start = {"mode": "step", "argv": [sys.executable, "-c", SAY % then, text]}
         step = Step(dict(ORDERS, start=start), self.dir.name, self.bell, self.logged.append)
         step.start()

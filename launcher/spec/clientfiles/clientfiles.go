@@ -122,7 +122,7 @@ func (r *requirementsReader) expand(lines []string, in string) (out []string, er
 			return nil, &spec.Error{Path: r.key, Msg: fmt.Sprintf("%s has the line %q, and the nodes do not have that file", in, line),
 				Hint: "write its versions into " + filepath.Base(in) + ", or the absolute path that it has on the nodes"}
 		case slices.Contains(r.open, included):
-			return nil, &spec.Error{Path: r.key, Msg: fmt.Sprintf("%s has the line %q, and is itself taken in by that file", in, line), Hint: "remove one of the two lines"}
+			return nil, &spec.Error{Path: r.key, Msg: fmt.Sprintf("%s has the line %q, and that file includes it", in, line), Hint: "remove one of the two lines"}
 		}
 		below, err := r.file(included)
 		if err != nil {

@@ -62,12 +62,12 @@ func IdleGPU(s *spec.ClusterSpec) []string {
 	return about([]string{"lifetime.idleGpu"}, "no group has gpus")
 }
 
-// Gang is about gang: false where all nodes that must be there start together.
+// Gang is about gang: false where all required nodes start together.
 func Gang(s *spec.ClusterSpec, where string) []string {
 	if s.IsGang() {
 		return nil
 	}
-	return about([]string{"gang: false"}, "all nodes that must be there start together "+where)
+	return about([]string{"gang: false"}, "all required nodes start together "+where)
 }
 
 // ReadOnly is about mounts where nothing is mounted.

@@ -47,7 +47,7 @@ func (r *reference) add(path string, t reflect.Type) {
 	for _, f := range spec.Fields(t) {
 		text, def, _ := strings.Cut(describe(f.Owner, f.GoName), " Default")
 		if f.Changeable {
-			text += " May change while the cluster lives (`rayctl up`)."
+			text += " May change while the cluster runs (`rayctl up`)."
 		}
 		p := strings.TrimPrefix(path+"."+f.Key, ".")
 		s.Fields = append(s.Fields, FieldDoc{Key: f.Key, Path: p, Type: typeInWords(f), Text: text, Default: defaultText(def)})

@@ -54,7 +54,7 @@ def main(arguments):
 
 
 def measure(count, period, send):
-    """Reports each period, until send says that nobody hears it any more."""
+    """Reports once in each period, until send returns that nobody receives the reports."""
     meter = Meter(count, os.environ)
     begun = "%d.%d" % (os.getpid(), time.time())  # sums begin anew with the process
     while True:

@@ -24,7 +24,7 @@ class Measuring:
             self._child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
                                            env=dict(kept, RAYCTL_NODE_DIR=directory), start_new_session=True)
         except OSError:
-            pass  # the machine has no process left: Ray will say so
+            pass  # the machine can start no more processes: Ray reports that itself
 
     def fds(self):
         """File descriptors to wait for."""

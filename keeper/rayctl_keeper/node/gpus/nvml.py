@@ -9,7 +9,7 @@ UUID_SIZE = 96  # NVML_DEVICE_UUID_V2_BUFFER_SIZE
 SMI = ["nvidia-smi", "--query-gpu=uuid,utilization.gpu", "--format=csv,noheader,nounits"]
 SMI_LIMIT = 60.0  # seconds for an answer
 NOTHING = ("", "-1", "none", "void", "NoDevFiles")  # CUDA_VISIBLE_DEVICES as Slurm and users set it, NVIDIA_VISIBLE_DEVICES as its container runtime has it
-# The first of them that is set says which GPUs are ours. Slurm numbers those of CUDA_VISIBLE_DEVICES as its devices' cgroup shows them, as NVML does.
+# The first of them that is set names the GPUs of the node. Slurm numbers those of CUDA_VISIBLE_DEVICES as its devices' cgroup shows them, as NVML does.
 VISIBLE = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "SLURM_STEP_GPUS", "SLURM_JOB_GPUS")
 
 
@@ -68,7 +68,7 @@ class Program:
         except (OSError, subprocess.SubprocessError) as error:
             raise Unreadable("nvidia-smi: %s" % error)
         lines = [line.strip() for line in ran.stdout.decode("utf-8", "replace").splitlines() if line.strip()]
-        strange = next((line for line in lines if not line.startswith("GPU-")), "")  # it says on stdout why it fails, and "No devices were found"
+        strange = next((line for line in lines if not line.startswith("GPU-")), "")  # nvidia-smi prints its errors on stdout, and "No devices were found"
         if ran.returncode or strange:
             raise Unreadable("nvidia-smi: %s" % (strange[:200] or "it ended with code %d" % ran.returncode))
         found = []
@@ -96,7 +96,7 @@ def ours(devices, wanted, environ):
         raise Unreadable("%s shows it no GPU" % name)
     chosen = devices if value == "all" else _listed(devices, [part.strip() for part in value.split(",") if part.strip()], name)
     if len(chosen) < wanted:
-        raise Unreadable("it has %d GPUs, and %d are seen" % (wanted, len(chosen)))
+        raise Unreadable("it has %d GPUs, but %d are visible" % (wanted, len(chosen)))
     return chosen[:wanted]
 
 
@@ -108,8 +108,8 @@ def _listed(devices, parts, name):
             return [devices[int(part)] for part in parts]
         if len(parts) == len(devices):  # numbers of the host, in a container that has these alone
             return devices
-        raise Unreadable("%s is %s, and %d GPUs are seen" % (name, ",".join(parts)[:200], len(devices)))
+        raise Unreadable("%s is %s, but %d GPUs are visible" % (name, ",".join(parts)[:200], len(devices)))
     found = [next((d for d in devices if d[0].startswith(part)), None) for part in parts]  # CUDA takes the beginning of a UUID
     if None in found:
-        raise Unreadable("%s names GPUs that are not seen" % name)
+        raise Unreadable("%s names GPUs that are not visible" % name)
     return found

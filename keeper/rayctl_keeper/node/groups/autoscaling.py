@@ -9,7 +9,7 @@ from rayctl_keeper.state.document import write_atomically
 
 FILE = "autoscaling.json"  # in the run directory; JSON is YAML
 HEAD = "head"  # its node type
-REQUIRED = ".required"  # ends the node type of those nodes of a group that must be there: Ray never gives these up, and asks for others if they are lost
+REQUIRED = ".required"  # ends the node type of the required nodes of a group: Ray never gives these up, and asks for others if they are lost
 IDLE = 300.0  # seconds
 
 
@@ -46,7 +46,7 @@ def write(orders, run_dir, limits, found=None):
 
 
 def limits_of(orders):
-    """What the orders say."""
+    """The configuration in the orders."""
     return {g["name"]: (g["count"], most(g)) for g in orders["groups"]}
 
 

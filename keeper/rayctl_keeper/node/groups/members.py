@@ -14,26 +14,26 @@ class Member:
 
     def __init__(self, group, ordinal, head=False, beyond=False):
         self.group, self.ordinal, self.head = group, ordinal, head
-        self.beyond = beyond  # those that must be there
+        self.beyond = beyond  # the required ones
         self.name = "%s-%d" % (group["name"], ordinal)
         # Of nodes that Ray's autoscaler asked for (run/elastic/elastic.py): a number for each, its request, and whether it has given it up.
         self.serial, self.request, self.released = 0, "", False
         self.before = frozenset()  # Ray's ids of nodes that had this name
         self.message = ""  # why there is no such node, of a batch system
-        self.died = False  # it ended before it was given up
+        self.died = False  # it ended before it was released
         self.hopeless = False  # and whether there never will be one
         self.drain, self.drained = None, ""  # the moment by which it must be empty, in epoch seconds, and why
 
 
 def members(orders):
-    """The nodes that must be there, the head first."""
+    """The required nodes, the head first."""
     found = [Member(group, i) for group in orders["groups"] for i in range(group["count"])]
     found[0].head = True
     return found
 
 
 def named(orders, name):
-    """The node of that name, of those that must be there or beyond them."""
+    """The node of that name, of the required ones or beyond them."""
     for member in members(orders):
         if member.name == name:
             return member
@@ -52,7 +52,7 @@ def largest(orders):
 
 
 def is_elastic(orders):
-    """Whether there may be more nodes than those that must be there: Ray's autoscaler then runs on the head."""
+    """Whether there may be more nodes than the required ones: Ray's autoscaler then runs on the head."""
     return any(most(g) > g["count"] for g in orders["groups"])
 
 

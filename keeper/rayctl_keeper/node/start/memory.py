@@ -1,4 +1,4 @@
-"""How much memory a Ray node of a Slurm job has where the file does not say it. Ray itself goes by the machine: it looks only at the root of the cgroups
+"""How much memory a Ray node of a Slurm job has if the cluster file does not give it. Ray itself goes by the machine: it looks only at the root of the cgroups
 (ray/_private/utils.py, get_system_memory), and its object store would be killed for memory that the job was not given."""
 
 import os
@@ -32,7 +32,7 @@ def split(total, shm=None):
 
 
 def granted(environ):
-    """What Slurm says of this machine, in bytes; 0: nothing. In a heterogeneous job the variables are of its first part, everywhere."""
+    """The memory of this machine that Slurm's variables give, in bytes; 0: they give none. In a heterogeneous job the variables are of its first part, everywhere."""
     if environ.get("SLURM_HET_SIZE"):
         return 0
     per_node, per_cpu = number(environ.get("SLURM_MEM_PER_NODE")), number(environ.get("SLURM_MEM_PER_CPU"))
@@ -57,7 +57,7 @@ def tasks_here(environ):
 
 
 def machine_memory(root):
-    """Bytes of the machine; 0 if it does not say."""
+    """Bytes of the machine; 0 if unknown."""
     for line in lines(root, "proc/meminfo"):
         if line.startswith("MemTotal:"):
             return number(line.split()[1]) << 10

@@ -40,7 +40,7 @@ class Allocations:
 
 
 class Main:
-    """The allocation of all nodes that must be there, the head among them; with an early head that has its own there is none (run/gang/early.py)."""
+    """The allocation of all required nodes, the head among them; with an early head that has its own there is none (run/gang/early.py)."""
 
     def __init__(self, orders, nodes, allocations, state):
         self._groups = {g["name"]: g["count"] for g in orders["groups"] if g["count"]}
@@ -89,7 +89,7 @@ def held(found, doc):
         known, alive = before.get(node["nodeId"]) or {}, node["state"] == "ALIVE"
         if own in ids and not (alive and ids[own]):
             holder = own
-        else:  # one that had its own may take the place of one that must be there (run/elastic/joined.py)
+        else:  # one that had its own may take the place of a required one (run/elastic/joined.py)
             holder = "" if own in ids else known.get("allocation")
             holder = holder or shared.get(MAIN) or shared.get(HEAD if head else GANG) or ""
         joined = known.get("joined") or (_moment(row.get("start_time_ms")) if alive else None)
@@ -99,5 +99,5 @@ def held(found, doc):
 
 
 def _moment(milliseconds):
-    """A moment that Ray has told, or now."""
+    """The time that Ray reports, or now."""
     return wall(milliseconds / 1000.0 if milliseconds else None)

@@ -13,7 +13,7 @@ MOST_TOLD = 50  # notes about demand that gets no nodes
 
 
 class Elastic:
-    """Starts and ends nodes beyond those that must be there. Everything but instances() is for the main thread."""
+    """Starts and ends nodes above the required ones. Only the main thread uses it, except instances()."""
 
     def __init__(self, orders, run_dir, nodes, gang, state, log):
         self._orders, self._run_dir, self._nodes, self._gang = orders, run_dir, nodes, gang
@@ -87,7 +87,7 @@ class Elastic:
         finally:
             self._nodes.started()
         if room < min(count, len(places)):
-            text = "group %s is to have %d more nodes, and the %d that scaling.maxAllocations allows are there" % (
+            text = "group %s needs %d more nodes, but the cluster already has the %d that scaling.maxAllocations allows" % (
                 name, min(count, len(places)) - room, self._most)
             self._tell(name, "MaxAllocations", text)
             raise Refusal(text)
@@ -110,7 +110,7 @@ class Elastic:
             if life(member, self._nodes.round, self._nodes.report(member)) == wanted:
                 row = self._gang.row(member.name)
                 lost = row.get("state") == "DEAD" and not member.drain and row.get("nodeId") not in member.before
-                self._log("node %s is given up by Ray's autoscaler" % member.name)
+                self._log("node %s is released by Ray's autoscaler" % member.name)
                 self._nodes.remove(member)
                 if lost:  # Ray has seen its end before us
                     member.died, member.message = True, member.message or row.get("message") or "Ray has lost it"
@@ -167,7 +167,7 @@ class Elastic:
         self._serial += 1
         member.serial, member.request, member.before = self._serial, request, frozenset(self._gang.seen.get(member.name, ()))
         dead = self._gang.dead.pop(member.name, None)
-        self._log("node %s is wanted by Ray's autoscaler" % member.name if request else "node %s is wanted at the start" % member.name)
+        self._log("node %s is requested by Ray's autoscaler" % member.name if request else "node %s is requested at the start" % member.name)
         try:
             self._nodes.add(member)
         except OSError as error:  # no process, no disk: the cluster goes on without this node
@@ -186,7 +186,7 @@ class Elastic:
         try:
             self._sizes.learn(self._gang.found)
         except OSError as error:  # with the next size or node
-            self._log("what nodes have cannot be written for Ray's autoscaler: %s" % error)
+            self._log("the resources of the nodes cannot be written for Ray's autoscaler: %s" % error)
         for member in [m for m in self._nodes.extra.values() if not m.released]:
             self._drain(member)
         standing = {allocation_id(m): self._nodes.standing(m) for m in self._nodes.all() if m.serial}
@@ -207,13 +207,13 @@ class Elastic:
         found = None if member.drain else self._nodes.drain(member)
         if found:
             member.drain, member.drained = found
-            self._log("node %s is to be empty in %ds: %s" % (member.name, member.drain - time.time(), member.drained))
+            self._log("node %s must be empty in %ds: %s" % (member.name, member.drain - time.time(), member.drained))
         if member.drain and (time.time() >= member.drain or self._gang.row(member.name).get("state") in ("DEAD", "ENDED")):
             self._log("node %s is drained" % member.name)
             self._nodes.remove(member)
 
     def ended(self, name, code):
-        """A node's supervisor has ended. Returns whether it is one beyond those that must be there."""
+        """A node's supervisor has ended. Returns whether it is one beyond the required ones."""
         member = next((m for m in self._nodes.all() if m.name == name and m.serial), None)
         if member is None:
             return False

@@ -1,4 +1,4 @@
-"""Nodes of elastic groups that somebody else starts and ends, KubeRay's autoscaler: which of them are beyond those that must be there, by Ray's list of nodes."""
+"""Nodes of elastic groups that KubeRay's autoscaler starts and ends: which of them are above the required number, by Ray's list of nodes."""
 
 from rayctl_keeper.node.groups.members import joined_allocation, most
 from rayctl_keeper.run.allocations.allocations import ELASTIC, Allocations
@@ -61,7 +61,7 @@ class Joined:
 
 def beyond(group, count, rows):
     """The allocations of a group's nodes while there were more than count, by Ray's rows of nodes with the times of their lives. Pure. Whichever node goes,
-    the others count first as those that must be there."""
+    the others count first as the required ones."""
     times = []
     for row in rows:
         start = row.get("start_time_ms") or 0
@@ -75,7 +75,7 @@ def beyond(group, count, rows):
             heir = next((n for n, a in more.items() if not a["released"]), None)
             if heir:
                 required.append(heir)
-                more[heir].update(state="released", released=at, message="it took the place of %s" % name)
+                more[heir].update(state="released", released=at, message="it replaced %s" % name)
         elif node in more:
             message = "nothing needed it any more" if drained(row) else row.get("state_message") or "it was lost"
             more[node].update(state="released", released=at, message=message)

@@ -1,4 +1,4 @@
-"""How many nodes groups have at least and at most, and the refusal of other numbers."""
+"""The minimum and maximum number of nodes of each group, and the refusal of other numbers."""
 
 import collections
 
@@ -10,26 +10,26 @@ REFUSAL_AT_THE_END = "the cluster ends"
 
 
 class Refusal(Exception):
-    """What was asked for is not done, for this reason."""
+    """The reason why a request is not carried out."""
 
 
 class Sizes:
-    """The sizes in force, by the cluster file and by hand, as Ray's autoscaler has them. Everything is for the main thread."""
+    """The present sizes, from the cluster file and `rayctl scale`, as Ray's autoscaler has them. Only the main thread uses this."""
 
     def __init__(self, orders, run_dir, nodes, state):
         self._orders, self._run_dir, self._nodes, self._state = orders, run_dir, nodes, state
         self.limits = autoscaling.limits_of(orders)
-        self.hopeless = {}  # why there never will be more nodes of a group
+        self.hopeless = {}  # the reason why a group can never get more nodes
         self._scaling = dict(orders.get("scaling") or {})
         self._accepted = {g["name"]: (*self.limits[g["name"]], g.get("initial") or 0) for g in orders["groups"]}  # of the cluster file
-        self._found = {}  # what Ray has counted on nodes, as the autoscaler has it
+        self._found = {}  # the resources that Ray has found on nodes, as the autoscaler has them
 
     def initial(self):
         """Nodes at the start, by group."""
         return {name: size[2] for name, size in self._accepted.items()}
 
     def scale(self, wanted):
-        """The sizes of `rayctl scale`. Raises Refusal, then of all of it, and OSError."""
+        """Sets the sizes of `rayctl scale`, all or none. Raises Refusal and OSError."""
         limits = dict(self.limits)
         for size in wanted:
             limits[size["group"]] = asked(self._orders["groups"], self.limits, size["group"], size["min"], size["max"])
@@ -40,7 +40,7 @@ class Sizes:
             self._show(size["group"], "scale")
 
     def changed(self, groups):
-        """Those of a changed cluster file that differ: (least, most, at the start) by name. Raises Refusal."""
+        """The sizes of a changed cluster file that differ: (minimum, maximum, at the start) by name. Raises Refusal."""
         changed = {name: tuple(size) for name, size in groups.items() if tuple(size) != self._accepted.get(name, (0, 0, 0))}
         for name, (least, largest, _) in changed.items():
             if name not in self._accepted:
@@ -49,7 +49,7 @@ class Sizes:
         return changed
 
     def resize(self, changed, scaling):
-        """Puts them in force; returns the groups that have more nodes at the start than before, and how many. Raises OSError."""
+        """Applies them; returns the groups that have more nodes at the start than before, and how many. Raises OSError."""
         before, grown = self._scaling, []
         for name in changed:
             self.hopeless.pop(name, None)
@@ -61,18 +61,18 @@ class Sizes:
             self._accepted[name] = size
             self._show(name, "change")
         if self._scaling != before:
-            self._state.note("change", "scaling", "", "idle nodes go after %s" % duration(autoscaling.idle({"scaling": self._scaling})))
+            self._state.note("change", "scaling", "", "idle nodes are removed after %s" % duration(autoscaling.idle({"scaling": self._scaling})))
         return grown
 
     def learn(self, found):
-        """What the cluster file leaves open, Ray's autoscaler knows from the nodes that there have been. Raises OSError."""
+        """Ray's autoscaler takes resources that the cluster file does not give from the nodes that have existed. Raises OSError."""
         if found != self._found:
             self._found = dict(found)
             self.write()
 
     def write(self, limits=None, scaling=None):
-        """Ray would end nodes beyond the most at once, with what runs on them: they go when nothing uses them. Of a group that gets no more nodes it has what
-        is there, so that it says itself that demand for more cannot be satisfied. Raises OSError."""
+        """Ray would end nodes above a lower maximum at once, even if they are in use. Therefore its maximum is at least the present number of nodes; unused ones are
+        removed later. If a group can get no more nodes, its maximum is the present number, so that Ray itself reports that further demand cannot be satisfied. Raises OSError."""
         limits, scaling = limits or self.limits, self._scaling if scaling is None else scaling
         there, written = collections.Counter(m.group["name"] for m in self._nodes.all()), {}
         for group in self._orders["groups"]:
@@ -89,7 +89,7 @@ class Sizes:
 
 
 def possible(group, least, largest):
-    """Raises Refusal where a group cannot have so many nodes."""
+    """Raises Refusal if a group cannot have that many nodes."""
     if most(group) == group["count"]:
         raise Refusal("group %s is not elastic: it was launched without a larger maxReplicas" % group["name"])
     if not group["count"] <= least <= most(group):
@@ -99,7 +99,7 @@ def possible(group, least, largest):
 
 
 def asked(groups, limits, name, least, largest):
-    """The least and the most nodes of the group of that name (None: as limits has it), or Refusal."""
+    """The minimum and maximum for the group of that name (None: as in limits), or Refusal."""
     group = next((g for g in groups if g["name"] == name), None)
     if group is None:
         raise Refusal("there is no group %s; there is %s" % (name, ", ".join(g["name"] for g in groups)))

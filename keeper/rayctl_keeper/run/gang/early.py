@@ -59,7 +59,7 @@ class Early:
         self._limits.stop("start")
         self._limits.begin("queue", time.monotonic())
         self._allocations.add(WORKERS, {g["name"]: g["count"] for g in self._groups[1:] if g["count"]})
-        self._state.phase("Queued", "Submitted", "the gang is being asked for")
+        self._state.phase("Queued", "Submitted", "the gang is being requested")
         self._seen = None
         self.look()
 
@@ -82,7 +82,7 @@ class Early:
         self._show(standing)
 
     def _standing(self):
-        """As Nodes.gang_standing. Pods tell us that they have nodes, and where they cannot, Ray shows it."""
+        """As Nodes.gang_standing. Pods report that they have nodes; if they cannot, Ray's list of nodes shows it."""
         if not self._nodes.external:
             return self._nodes.gang_standing()
         if WORKERS in self._grants or any(n["state"] == "ALIVE" and n["group"] != self._groups[0]["name"] for n in self._state.doc["nodes"]):
@@ -138,7 +138,7 @@ class Early:
         job = self._nodes.gang
         self._allocations.release(WORKERS, job.message)
         if not job.ending:
-            raise End("start-failed", "the gang cannot be asked for: " + job.message, retryable=False)
+            raise End("start-failed", "the gang cannot be requested: " + job.message, retryable=False)
         if job.ending == "CANCELLED":
             raise End("interrupted", "somebody cancelled the gang: " + job.message)
         cause, words = CAUSES.get(job.ending, ("lost", "was lost"))
@@ -156,7 +156,7 @@ class Early:
     def forget(self):
         """The gang is going to end; another one may follow."""
         self.queued, self._seen = False, None
-        self._grants.clear()  # pods start Ray again, and tell us again
+        self._grants.clear()  # pods start Ray again, and report again
         self._limits.stop("queue")
         self._allocations.release(WORKERS, "it ended with its cluster")
         if self._nodes.external:
@@ -168,6 +168,6 @@ class Early:
         self._allocations.release(HEAD, "it ended with its cluster")
 
     def _since(self, purpose, known=None):
-        """When the allocation was granted: now, or earlier as a pod or the substrate has told us, but not before the end of the one that preceded it."""
+        """When the allocation was granted: now, or earlier if a pod or the substrate reported so, but not before the end of the previous one."""
         ends = [seconds_of(a["released"]) for a in self._state.doc["allocations"] if a["purpose"] == purpose and a["released"]]
         return wall(max([min(time.time(), self._grants.get(purpose) or known or time.time())] + ends))

@@ -9,7 +9,7 @@ from rayctl_keeper.state.exits import AttemptLost, End
 from rayctl_keeper.state.model import STARTED_AGAIN
 
 
-SILENT = 10.0  # seconds after Ray has lost a node in which a supervisor that lives says so
+SILENT = 10.0  # seconds after Ray has lost a node within which a running supervisor reports it
 OTHERS = {"slot": "the job that holds the queue's slot"}  # children that are no supervisors
 
 
@@ -23,14 +23,14 @@ class Gang:
         self.forget()
 
     def forget(self):
-        """Another cluster is going to start."""
+        """Prepares for the next start of the cluster."""
         self.session = None  # Ray's name of the head's life, None before its first answer
         self.complete = False  # once all were ALIVE; it stays so when a worker dies
         self.dead = {}  # node name -> why its supervisor ended
         self.have = ""  # how many are there, in words
         self.seen = {}  # node name -> Ray's ids of all nodes that had it
         self.told = {}  # node name -> what its supervisor said last while the node was ALIVE
-        self.mute = {}  # node name -> since when Ray has lost it, and its supervisor says nothing
+        self.mute = {}  # node name -> since when Ray has lost it without a report of its supervisor
         self.rows = []  # of an external cluster: (group, Ray's row) of all nodes, also of those that have ended
 
     def resume(self, session):
@@ -72,7 +72,7 @@ class Gang:
         self.state.change(nodes=nodes, groups=groups, head=dict(self.state.doc["head"], nodeId=head))
         have, wanted = sum(min(g["ready"], required[g["name"]]) for g in groups), sum(required.values())
         self.have = "%d of %d nodes are alive" % (have, wanted)
-        if have < wanted and not self.complete and not (self.orders.get("start") or {}).get("early"):  # run/gang/early.py has more to say
+        if have < wanted and not self.complete and not (self.orders.get("start") or {}).get("early"):  # run/gang/early.py sets a more exact reason
             self.state.phase(self.state.doc["phase"], "WaitingForNodes", self.have)
         self.complete = self.complete or have >= wanted
         return have >= wanted
@@ -125,7 +125,7 @@ class Gang:
             elif self.killed(member.name, state, report):
                 state = "DEAD"
             elif state == "DEAD" and report.get("state") in ("starting", "retrying"):
-                state = "STARTING"  # a worker that Ray gave up before
+                state = "STARTING"  # a worker that Ray lost before
             ready[member.group["name"]] = ready.get(member.group["name"], 0) + (state == "ALIVE")
             nodes.append(({"name": member.name, "group": member.group["name"], "pid": self.nodes.pid_of(member) or report.get("pid", 0),
                            "nodeId": row.get("node_id", ""), "state": state, "host": report.get("host", ""),
@@ -134,8 +134,8 @@ class Gang:
         return held(nodes, self.state.doc), ready
 
     def killed(self, name, state, report):
-        """Whether Ray has lost a node, of which its supervisor says nothing: it was killed, too, unless it says so within SILENT. Of a step nobody else tells; the node
-        may be replaced then."""
+        """Whether Ray has lost a node and its supervisor has not reported that within SILENT: then the supervisor was killed, too, and the node may be replaced. In a
+        step nothing else shows this."""
         if state != "DEAD" or not report or self.told.get(name) != report:
             self.mute.pop(name, None)
             if state == "ALIVE":

@@ -42,7 +42,7 @@ class Gathering:
             self._cluster.ready()
 
     def _count(self):
-        """Asks the head for its nodes; returns whether all that must be there are."""
+        """Asks the head for its nodes; returns whether all required nodes are alive."""
         dashboard = self._head.dashboard
         try:
             if self._gang.session is None:
@@ -83,6 +83,6 @@ class Gathering:
             self._state.change(head=dict(self._state.doc["head"], nodeId=""))
             self._gang.greet(answer)
         except (Unreachable, Refused):
-            pass  # _count() says what has become of it
+            pass  # _count() finds the state of the node
         self._gang.complete = False
         return False

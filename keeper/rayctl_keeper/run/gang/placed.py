@@ -1,4 +1,4 @@
-"""Pods that get their nodes one by one, without a scheduler of gangs: lifetime.start does not count while one that must be there has no node, which may have to be
+"""Pods that get their nodes one by one, without a scheduler of gangs: lifetime.start does not count while a required one has no node, which may have to be
 made first. Until then lifetime.queue counts on, although the head is there."""
 
 import time
@@ -9,7 +9,7 @@ EVENT = ("node", "Granted")  # in the timeline
 
 
 class Placed:
-    """What pods have told of themselves. Everything is for the main thread."""
+    """The reports of pods about themselves. Only the main thread uses this."""
 
     def __init__(self, orders, limits, state):
         groups = orders["groups"]
@@ -18,10 +18,10 @@ class Placed:
         self._required = {name: count for name, count in required.items() if count > 0}
         self._head_group, self._limits, self._state = groups[0]["name"], limits, state
         self._pods = {}  # group -> pod -> since when it has its node, in epoch seconds
-        self.awaited = bool(orders["start"].get("placed") and self._required)  # a pod that must be there has no node, as far as is known
+        self.awaited = bool(orders["start"].get("placed") and self._required)  # a required pod has no node, as far as is known
 
     def resume(self):
-        """A keeper before this one has heard of all of them."""
+        """A previous keeper has the reports of all of them."""
         noted = [e["at"] for e in self._state.doc["timeline"] if (e["event"], e.get("to")) == EVENT]
         if self.awaited and noted:
             self._all_there(seconds_of(noted[-1]))
@@ -37,17 +37,17 @@ class Placed:
             return
         moments = [self._granted(group, count) for group, count in self._required.items()]
         if all(moment is not None for moment in moments):
-            self._state.note(*EVENT, message="all pods that must be there have nodes")
+            self._state.note(*EVENT, message="all required pods have nodes")
             self._all_there(max(moments))
 
     def done(self):
-        """All nodes are alive, however little their pods could tell."""
+        """All nodes are alive, even if their pods could not report."""
         if self.awaited:
             self.awaited = False
             self._limits.stop("queue")
 
     def _granted(self, group, count):
-        """Since when so many of a group have nodes; None: they have not. What is alive in Ray has one, also where its pod could not tell."""
+        """Since when that many pods of a group have nodes; None: they do not. A node that is alive in Ray counts, also if its pod could not report."""
         moments = sorted(self._pods.get(group, {}).values())
         if len(moments) >= count:
             return moments[count - 1]

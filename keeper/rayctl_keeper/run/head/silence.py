@@ -8,7 +8,7 @@ from rayctl_keeper.ray.dashboard import Slow
 from rayctl_keeper.state.exits import AttemptLost, duration
 
 PATIENT = 10.0  # seconds for an answer of a head that did not answer: a busy machine takes longer than one that is gone
-GONE_AFTER = 30.0  # seconds in which the head's host answers that nobody listens, or the name service that there is no such head
+GONE_AFTER = 30.0  # seconds during which the head's host refuses connections, or the name service answers that there is no such head
 UNSEEN = 300.0  # seconds without any sign of life: lifetime.silence, where the orders do not have it
 WORTH_TELLING = 10.0  # seconds of silence
 LOOK = 3.0  # seconds between looks at what else lives, and for an answer of the GCS
@@ -92,7 +92,7 @@ def gcs_lives(address, timeout=LOOK):
         try:
             connection.settimeout(timeout)
             connection.sendall(PREFACE)
-            return True if connection.recv(1) else None  # closed at once: a proxy with nobody behind it
+            return True if connection.recv(1) else None  # closed at once: a proxy without a server
         except socket.timeout:
             return True
         except OSError:

@@ -24,7 +24,7 @@ class Packages:
         lost = "the package %s was lost with the keeper that had it, before the job was submitted" % missing[0]
         before, begun = self._state.doc["reason"], time.monotonic()
         if self.show_missing(missing):
-            self._state.phase(self._state.doc["phase"], "PackageMissing", lost + ": waits for a client that has it")
+            self._state.phase(self._state.doc["phase"], "PackageMissing", lost + ": waiting for a client that has it")
         while self.show_missing(missing):
             if not self._external or time.monotonic() - max(begun, self._mail.heard_at) > self._limits.seconds["lease"]:
                 raise End("lost", lost + "; launch it again")

@@ -12,7 +12,7 @@ LAZY = 1.0  # while nothing is expected, or where the end of the driver's proces
 # Who sends a signal with these causes.
 WHY = {
     "interrupted": ": somebody cancelled it, or its machine shuts down",
-    "time-limit": ": the time limit of its nodes is near, or another job is to have them",
+    "time-limit": ": the time limit of its nodes is near, or they are preempted for another job",
 }
 
 

@@ -175,12 +175,12 @@ class Nodes:
         for directory in directories:
             nodedir.remove(directory)
         if left:
-            self.log("processes %s do not die" % sorted(left))
+            self.log("processes %s cannot be killed" % sorted(left))
         self.extra.clear()
         self.round += 1
 
     def close(self):
-        """The end begins: nodes that wait for their start are given up."""
+        """The end begins: nodes that wait for their start are not started."""
 
     def ask_to_stop(self):
         """Requests the supervisors to end, without waiting."""

@@ -53,7 +53,7 @@ class Step(Nodes):
         return super().gpus(member) if member.serial else self.measured.get((self.round, member.name), {})
 
     def ended(self, codes):
-        """The step goes on when one of its tasks ends: a supervisor that gave up is recognised by its report."""
+        """The step goes on when one of its tasks ends: a supervisor that stopped trying is recognised by its report."""
         if any(pid in self.children for pid in codes):
             self.reader.join(LAST_WORDS)
         lines = self.gang.lines() if self.gang else []

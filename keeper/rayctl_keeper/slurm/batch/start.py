@@ -43,7 +43,7 @@ def begin_attempt(run, nonce):
         os.environ.pop(name, None)
     restarts = int(os.environ.get("RAYCTL_RESTARTS") or 0)
     if load(os.path.join(run, "record.json")).get("nonce") != nonce:
-        print("the launch of this job was given up: nothing is started")
+        print("the launch of this job was cancelled: nothing is started")
         return 0
     keep_id(run)
     before = last_begun(run, restarts)

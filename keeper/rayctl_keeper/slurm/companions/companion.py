@@ -16,7 +16,7 @@ from rayctl_keeper.slurm.attempts.after import load
 from rayctl_keeper.slurm.companions.submission import given, leaves, own_node
 from rayctl_keeper.slurm.controller import commands
 
-UNKNOWN = 30.0  # seconds that are left, where Slurm does not say
+UNKNOWN = 30.0  # seconds that are left, if Slurm does not report the time
 ENDS = "%e|%S|%l"  # of squeue: end, start, time limit
 SLACK = 30.0  # seconds by which an end before the time limit is that of a preemption
 
@@ -52,7 +52,7 @@ def warn(place, name, serial):
         with open(leaves(place, name, serial), "w") as f:
             f.write("%f %s\n" % ends())
     except OSError as error:
-        print("the keeper cannot be told that this node is going to be taken away: %s" % error, flush=True)
+        print("the keeper cannot be notified that this node is going to be taken away: %s" % error, flush=True)
 
 
 def ends(answer=None):

@@ -1,5 +1,4 @@
-"""The companion jobs of a cluster, for nodes that Ray's autoscaler asked for and for an early head's gang: how the keeper has them submitted, looks at them
-and cancels them."""
+"""The companion jobs of a cluster, for nodes that Ray's autoscaler requests and for an early head's gang: how the keeper submits, watches and cancels them."""
 
 import os
 import queue
@@ -21,7 +20,7 @@ SETTLES = 8.0  # seconds in which a job that is COMPLETING shows why it ended, a
 
 
 def end_all(orders, limit=AT_THE_END):
-    """Cancels all companion jobs of the cluster, also those of whose submission there was no answer."""
+    """Cancels all companion jobs of the cluster, also those for whose submission no answer came."""
     wish = (orders.get("start") or {}).get("companions")
     if wish:
         try:
@@ -31,7 +30,7 @@ def end_all(orders, limit=AT_THE_END):
 
 
 class Companions:
-    """A thread asks Slurm; the keeper's own never waits for it."""
+    """A separate thread asks Slurm; the keeper's main thread never waits for it."""
 
     def __init__(self, orders, run_dir, bell, log):
         self._orders, self._run_dir, self._bell, self._log = orders, run_dir, bell, log
@@ -48,12 +47,12 @@ class Companions:
     # For the keeper's thread.
 
     def submit(self, member, environ):
-        """Asks for a node; hand_in must follow."""
+        """Requests a node; hand_in must follow."""
         job = self._jobs[member.name] = Job(member, environ)
         self._asked.append(job)
 
     def hand_in(self):
-        """Has the jobs submitted that were asked for since, those of a group together."""
+        """Submits the jobs that were requested since the last call, those of a group together."""
         asked, self._asked = self._asked, []
         groups = {}
         for job in asked:
@@ -69,19 +68,19 @@ class Companions:
         return self._submitter.offers.count()
 
     def take_offer(self):
-        """One of them, for a client that takes it now; None: there is none."""
+        """A submission for the client that takes it now; None: there is none."""
         return self._submitter.offers.take()
 
     def offer_taken(self, offer_id, number, words):
-        """What came of it: the number of a job, or why there is none."""
+        """Takes the result of a submission: the number of a job, or the reason why there is none."""
         self._tasks.put((self._submitter.reported, offer_id, number, words))
 
     def cancel(self, member):
-        """Gives a node up."""
+        """Releases a node."""
         self._tasks.put((self._cancel, member))
 
     def ended(self):
-        """The nodes whose jobs have ended since it was last asked."""
+        """The nodes whose jobs have ended since the last call."""
         return [self._ended.pop(0) for _ in range(len(self._ended))]
 
     def standing(self, member):
@@ -94,7 +93,7 @@ class Companions:
         return ("queued",) + waits(job) if job.id else ("queued", job.words or "being submitted", None)
 
     def drain(self, member):
-        """The moment by which the node must be empty, in epoch seconds, and why, when that is near and the cluster goes on: its job ends by its time limit, or
+        """The time by which the node must be empty, in epoch seconds, and the reason, if that time is near and the cluster continues: its job ends by its time limit, or
         Slurm has warned it, whichever is seen first: Slurm's signal comes up to a minute before it is due (sbatch(1), --signal). Else None."""
         job = self._jobs.get(member.name)
         if not job or job.member is not member:
@@ -104,7 +103,7 @@ class Companions:
         return job.drain
 
     def warned(self, member):
-        """When a node's or the gang's job ends that Slurm has warned, in epoch seconds, and the cause of that end. None: it has not."""
+        """When a node's or the gang's job ends, in epoch seconds, and the cause, if Slurm has warned it. None: Slurm has not."""
         job = self._jobs.get(member.name)
         return job and self._drains.warned(job)
 
@@ -121,24 +120,24 @@ class Companions:
         return listing.explained(job)
 
     def look_soon(self):
-        """Looks at the jobs before it would."""
+        """Checks the jobs earlier than the next regular check."""
         self._tasks.put((self._look,))
 
     def look_now(self):
-        """Looks at the jobs, and waits for it."""
+        """Checks the jobs, and waits for the result."""
         looked = threading.Event()
         self._tasks.put((self._look,))
         self._tasks.put((looked.set,))
         looked.wait(UNDER_WAY)
 
     def close(self):
-        """The end begins: what is queued is not needed any more. Drivers that get their grace may last longer than the keeper (KillWait)."""
+        """The end begins: queued jobs are cancelled now, because the grace of drivers may last longer than the keeper (KillWait)."""
         self._closed = True
         if self._thread:
             self._tasks.put((self._slurm.run, "scancel", "--state=PENDING", "--name=" + self._wish["name"]))
 
     def end(self):
-        """Cancels all, at the end, also what is just being submitted."""
+        """Cancels all jobs at the end, also those that are being submitted."""
         self._closed = True
         if self._thread:
             idle = threading.Event()
@@ -149,7 +148,7 @@ class Companions:
         self._submitter.offers.clear()
 
     def wait(self, limit):
-        """Until Slurm has the cancelled jobs' nodes back: the result says that nothing is allocated. Not longer than that many seconds."""
+        """Waits until Slurm has taken back the nodes of the cancelled jobs, because the result states that nothing is allocated; at most that many seconds."""
         until = time.monotonic() + limit
         while (self._submitter.known or self._submitter.offers.made) and time.monotonic() < until:
             rows = self._slurm.rows() or []
@@ -160,7 +159,7 @@ class Companions:
             self._bell.wait(LOOK)
 
     def begin(self):
-        """Another cluster is going to start."""
+        """Prepares for the next start of the cluster."""
         self._closed = False
 
     # In the thread.
@@ -182,7 +181,7 @@ class Companions:
                 self._log("companion jobs: %s: %s" % (type(error).__name__, error))
 
     def _stands(self, job):
-        """Whether the job is still wanted: all may have been ended meanwhile."""
+        """Whether the job is still needed: all may have been ended meanwhile."""
         return self._jobs.get(job.member.name) is job and not self._closed
 
     def _cancel(self, member):
@@ -201,7 +200,7 @@ class Companions:
         self._slurm.run("scancel", job.id)
 
     def _look(self):
-        """Looks at all jobs; returns whether something is new."""
+        """Checks all jobs; returns whether something has changed."""
         if not self._jobs or self._closed:
             return False
         listed = self._slurm.listed()
@@ -219,14 +218,14 @@ class Companions:
         return new
 
     def _cancel_strays(self, listed):
-        """Jobs that are not wanted: sbatch had no answer, or scancel did not succeed."""
+        """Cancels jobs that are not needed: sbatch gave no answer, or scancel failed."""
         ours = {job.id for job in list(self._jobs.values())}
         strays = [f.id for f in listed if f.id not in ours and f.state not in ENDING]
         if strays:
             self._slurm.run("scancel", *strays)
 
     def _look_at(self, job, found):
-        """Takes over what Slurm has of a job; returns whether something is new."""
+        """Takes over Slurm's state of a job; returns whether something has changed."""
         state, reason, now = found.state, found.reason, time.monotonic()
         job.missing = (job.missing or now) if not state else None
         job.completing = (job.completing or now) if state == "COMPLETING" and job.member.name == GANG else None
@@ -234,7 +233,7 @@ class Companions:
             return True
         before = job.state, job.reason
         if not state or state in ENDING:
-            job.ending = state  # not its state: it is told as granted by that
+            job.ending = state  # not job.state, by which the job counts as granted
             job.member.released = job.cancelled  # Ray may just be giving up what has ended by itself
             self._end(job, "its job %s ended%s" % (job.id, " (%s)" % state if state else ""))
         elif state == "PENDING" and job.member.name != GANG and reasons.explain(reason)[2]:
@@ -262,7 +261,7 @@ class Companions:
         except FileNotFoundError:
             pass
         except OSError as error:
-            self._log("what the job of %s is given cannot be removed: %s" % (member.name, error))
+            self._log("the files for the job of %s cannot be removed: %s" % (member.name, error))
         if self._jobs.get(member.name) is not job:
             return  # all were ended meanwhile
         member.message, member.died = message, not member.released

@@ -7,7 +7,7 @@ from rayctl_keeper.node.groups.members import GANG
 from rayctl_keeper.slurm.companions.submission import leaves
 from rayctl_keeper.slurm.controller.listing import FAR, moment
 
-OPEN = 1.0  # seconds between looks at what a running job says
+OPEN = 1.0  # seconds between reads of a running job's files
 WARNING = 60  # seconds before the end of its job that a node is drained
 LEAD = 60.0  # seconds, and the grace, before the end of a job by its time limit in which its node is drained; longer than between two looks
 LAST = 5.0  # of these, for the job's end

@@ -4,7 +4,7 @@ import itertools
 import threading
 import time
 
-CLAIM = 90.0  # seconds for a client to submit and to report it; it gives up sbatch after 60 (slurm/controller/commands.go, commandTime)
+CLAIM = 90.0  # seconds for a client to submit and to report it; it stops sbatch after 60 (slurm/controller/commands.go, commandTime)
 AGAIN = 30.0  # seconds after which the keeper tries it itself again: the site may let its node submit by now
 
 
@@ -17,7 +17,7 @@ class Offer:
 
 
 class Offers:
-    """One is taken at a time, so that a job that nobody has reported can only be that one. Safe for all threads."""
+    """One submission is taken at a time, so that an unreported job can only belong to that one. Safe for all threads."""
 
     def __init__(self):
         self._lock, self._offers, self._numbers = threading.Lock(), [], itertools.count(1)
@@ -51,12 +51,12 @@ class Offers:
         return next(iter(self._removed(lambda offer: offer.id == number and offer.claimed)), None)
 
     def overdue(self):
-        """Removes and returns those that were taken and not reported, and those that nobody has taken for a while."""
+        """Removes and returns those that were taken but not reported, and those that no client has taken for a while."""
         now = time.monotonic()
         return self._removed(lambda offer: now > offer.since + (CLAIM if offer.claimed else AGAIN))
 
     def without(self, job):
-        """A job is given up that no client has taken; returns whether it was among them."""
+        """Withdraws a job that no client has taken; returns whether it was among them."""
         with self._lock:
             offer = next((o for o in self._offers if job in o.submission.jobs), None)
             if offer is not None and not offer.claimed:
@@ -66,7 +66,7 @@ class Offers:
             return offer is not None
 
     def clear(self):
-        """All are given up."""
+        """Withdraws all."""
         self._removed(lambda offer: True)
 
     def _removed(self, which):

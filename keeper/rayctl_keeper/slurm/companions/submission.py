@@ -11,7 +11,7 @@ from rayctl_keeper.state.document import write_atomically
 
 
 def given(place, name, serial):
-    """The file with what the node's supervisor is told in its environment."""
+    """The file with the environment variables for the node's supervisor."""
     return os.path.join(place, "nodes", name, "companion.%s.json" % serial)
 
 
@@ -33,7 +33,7 @@ class Job:
     """The job of one node, or of an early head's gang, as the keeper knows it."""
 
     def __init__(self, member, environ):
-        self.member, self.environ = member, environ  # what its supervisor is told
+        self.member, self.environ = member, environ  # environment variables for its supervisor
         self.id = ""  # as squeue has it; that of an array's element is NUMBER_INDEX
         self.state, self.reason, self.start = "PENDING", "", 0.0  # Slurm's; the start is the planned one
         self.words = ""  # why it is not submitted yet

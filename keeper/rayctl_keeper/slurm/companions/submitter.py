@@ -80,7 +80,7 @@ class Submitter:
         if jobs[0].member.name == GANG and words and (elsewhere or not answered):
             jobs[0].words, jobs[0].again = words, time.monotonic() + LATER
             return self._bell.ring()
-        words, ever = words or "sbatch has ended without a word", hopeless.refused_for_ever(words)
+        words, ever = words or "sbatch ended without output", hopeless.refused_for_ever(words)
         if len(jobs) > 1 and answered and not ever:  # no arrays here (MaxArraySize), or more jobs than the user may have
             for job in jobs:
                 self.submit([job])
@@ -90,7 +90,7 @@ class Submitter:
         return self._ended(jobs, refused(words) if jobs[0].member.name == GANG else words)
 
     def _unanswered(self, submission, words):
-        """The number of a submission that failed as far as sbatch says, "" if there is none. Where that is not certain, Slurm is asked until it answers."""
+        """The number of a submission that failed according to sbatch, "" if there is none. If that is not certain, Slurm is asked until it answers."""
         until = time.monotonic() + PATIENCE
         while True:
             listed = self._slurm.listed()

@@ -5,12 +5,12 @@ REFUSALS = ("invalid partition", "invalid account", "invalid qos", "requested no
             "more processors requested than permitted", "requested time limit is invalid", "invalid trackable resource", "invalid generic resource",
             "invalid feature specification", "invalid node name", "requested reservation is invalid", "memory specification can not be satisfied",
             "memory required by task is not available", "unrecognized option", "invalid license", "invalid wckey")
-# Refusals that say that it is this node that may not submit: no sbatch there, no credentials (munge), or a partition with AllocNodes (slurm.conf(5)).
+# Refusals whose reason is that this node may not submit jobs: no sbatch there, no credentials (munge), or a partition with AllocNodes (slurm.conf(5)).
 OF_THE_NODE = ("no such file", "permission denied", "access/permission denied", "munge", "protocol authentication error", "invalid user id")
 
 
 def refused_for_ever(words):
-    """Whether sbatch would say so again."""
+    """Whether sbatch would answer the same again."""
     return any(text in words.lower() for text in REFUSALS)
 
 

@@ -1,4 +1,4 @@
-"""What squeue says of companion jobs."""
+"""squeue's answers about companion jobs."""
 
 import collections
 import time

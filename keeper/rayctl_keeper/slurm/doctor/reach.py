@@ -1,4 +1,4 @@
-"""Whether nodes of two partitions reach one another, for doctor: `keeper.pyz slurm-reach listen|connect DIRECTORY NETWORK PORTS` runs on a node of each at the same
+"""Tests for doctor whether nodes of two partitions can connect to each other: `keeper.pyz slurm-reach listen|connect DIRECTORY NETWORK PORTS` runs on a node of each at the same
 time, with a directory that only this user can read. The one that listens leaves its address and a word there, the other connects, listens itself and is
 connected to, as Ray's nodes do with one another. It prints "ok" or "no" and a sentence. A file "over" in the directory ends both."""
 
@@ -29,7 +29,7 @@ def main(arguments):
 
 
 def listen(directory, network, wanted):
-    """Until the other node has connected, and was connected to."""
+    """Waits until both nodes have connected to each other."""
     own, word = address.own(network), secrets.token_hex(16)
     with server(own, wanted) as s:
         write_atomically(os.path.join(directory, LISTENS), json.dumps([own, s.getsockname()[1], word, address.node()]).encode())
@@ -46,7 +46,7 @@ def listen(directory, network, wanted):
 
 
 def answer(other, word):
-    """Connects to who knows the word, and tells it what came of that."""
+    """Connects to the peer that knows the word, and sends it the result."""
     other.settimeout(CONNECT)
     try:
         said, host, port = other.makefile().readline(200).split()
@@ -58,14 +58,14 @@ def answer(other, word):
         except OSError as error:
             other.sendall(("%s\n" % error).encode())
         return True
-    except (OSError, ValueError):  # somebody else
+    except (OSError, ValueError):  # not the other node of this test
         return False
 
 
 def connect(directory, network, wanted):
     """The sentence."""
     for _ in looks(directory):
-        if LISTENS in os.listdir(directory):  # a client of NFS believes otherwise that it is not there
+        if LISTENS in os.listdir(directory):  # without this, a client of NFS may use a cached answer that the file does not exist
             break
     else:
         return ""
@@ -95,7 +95,7 @@ def server(host, wanted):
 
 
 def looks(directory):
-    """Again and again until it is over, at most so long."""
+    """Repeats until the test is over, for at most that time."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until and OVER not in os.listdir(directory):
         yield
