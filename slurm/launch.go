@@ -129,6 +129,9 @@ func (c *cluster) create(ctx context.Context, p launcher.Payload) error {
 	stop := c.Heartbeat(ctx)
 	plan := c.l.site.Fitted(ctx, script.PlanOf(c.Run, p.EndOnDisconnect))
 	plan.Held = c.around.Nodes
+	if note := plan.QueueNote(); note != "" && p.Warn != nil {
+		p.Warn(note)
+	}
 	err := c.Stage(ctx, p, plan)
 	if err == nil {
 		err = ctx.Err()

@@ -12,14 +12,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"al.essio.dev/pkg/shellescape"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
-	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 	"github.com/rayctl/rayctl/test/needs"
 	"github.com/rayctl/rayctl/test/pace"
@@ -298,36 +295,4 @@ func (b *bed) look(t *testing.T, s *spec.ClusterSpec) map[string]around {
 	}
 	r.forgotten()
 	return found
-}
-
-// TestTwoUsers: clusters of two users run on one node at the same time, each sees its own, and ends without the other.
-func TestTwoUsers(t *testing.T) {
-	pace.Parallel(t)
-	needs.Root(t)
-	b := start(t, slurmtest.Options{Users: []string{"alice", "bob"}})
-	g := b.gate(t)
-	count := "python -c " + shellescape.Quote(`import ray; ray.init(log_to_driver=False, logging_level="ERROR"); print(len(ray.nodes()))`)
-	var runs []*begun
-	for _, name := range []string{"alice", "bob"} {
-		of := b.as(name)
-		s := of.named("same", g.wait()+"; "+count)
-		s.Lifetime.Max = units.Limit(time.Hour)
-		runs = append(runs, of.begin(t, s, launcher.Payload{}))
-	}
-	for _, r := range runs {
-		r.until("running", jobRuns)
-	}
-	late := time.Now().Add(5 * time.Hour) // which Slurm does not let plain users have
-	err := runs[0].l.Extended(t.Context(), "same", runstate.Deadlines{Max: &late})
-	if launcher.ExitCode(err) != runstate.CodePermission || !strings.Contains(err.Error(), "scontrol update JobId=") || !strings.Contains(err.Error(), "Slurm still ends ") {
-		t.Errorf("a deadline after Slurm's: %v", err)
-	}
-	g.open()
-	for _, r := range runs {
-		if r.ended(0, "succeeded", ""); r.out.String() != "1\n" {
-			t.Errorf("output %q, want one node", r.out.String())
-		}
-		r.forgotten()
-	}
-	b.leavesNothing(t)
 }

@@ -132,9 +132,15 @@ func (b *bed) queue(t *testing.T) {
 			if test.cause == "queue" {
 				s.Lifetime.Queue = units.Limit(3 * time.Second)
 			}
-			id, err := l.Launch(t.Context(), s, launcher.Payload{})
+			var notes []string // before anything is requested
+			id, err := l.Launch(t.Context(), s, launcher.Payload{Warn: func(text string) {
+				notes = append(notes, text+strings.Join(b.allocated(t, launcher.ID(test.name)), ""))
+			}})
 			if err != nil {
 				t.Fatal(err)
+			}
+			if told := len(notes) == 1 && strings.HasPrefix(notes[0], "Slurm itself cannot apply lifetime.queue") && strings.HasSuffix(notes[0], "timeLimit)"); told != (test.cause == "queue") || len(notes) > 1 {
+				t.Errorf("notes: %q", notes)
 			}
 			waits := watchUntil(t, l, id, func(s launcher.Status) bool { return s.Reason.Code != "Submitted" })
 			if waits.Phase != runstate.Queued || !slices.Contains([]string{"Resources", "Priority", "Pending"}, waits.Reason.Code) {

@@ -52,6 +52,9 @@ func (b *Job) fateOf(ctx context.Context, j controller.Job) runstate.Verdict {
 	if noted := b.Withdrawn(ctx); noted != nil {
 		return *noted
 	}
+	if j.Dependent() {
+		return v
+	}
 	if b.LastWord() == nil {
 		return b.cancelledBy(ctx, j, v)
 	}

@@ -67,6 +67,9 @@ const (
 func verdictOf(j controller.Job) runstate.Verdict {
 	switch j.State {
 	case controller.StateCancelled:
+		if j.Dependent() { // nobody has cancelled it: a site sets kill_invalid_depend, or slurm.extraArgs has --kill-on-invalid-dep=yes
+			return cannotStart(controller.Explain(j).Message)
+		}
 		return runstate.Verdict{Cause: runstate.CauseInterrupted, Message: "its job was cancelled, by scancel or an administrator"}
 	case controller.StateTimeout:
 		return runstate.Verdict{Cause: runstate.CauseTimeLimit, Message: "its job reached Slurm's time limit"}

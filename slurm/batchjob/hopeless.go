@@ -22,13 +22,19 @@ func (b *Job) Hopeless(ctx context.Context, j controller.Job) (*runstate.Verdict
 	}
 	why, unknown := b.never(ctx, j)
 	if why != "" {
-		return &runstate.Verdict{Final: true, Cause: runstate.CauseStartFailed, Message: "Slurm can never start its job: " + why}, nil
+		v := cannotStart(why)
+		return &v, nil
 	}
 	limit, bound := b.Record.Spec.Lifetime.Queue.Bound()
 	if bound && time.Since(b.Record.Created) > limit && b.LastWord() == nil {
 		return &runstate.Verdict{Cause: runstate.CauseQueue, Message: "the cluster was not admitted within lifetime.queue (" + limit.String() + "): " + controller.Explain(j).Message}, nil
 	}
 	return nil, errors.Join(err, unknown)
+}
+
+// cannotStart is the verdict on a job that Slurm can never start.
+func cannotStart(why string) runstate.Verdict {
+	return runstate.Verdict{Final: true, Cause: runstate.CauseStartFailed, Message: "Slurm can never start its job: " + why}
 }
 
 // never returns why the job can never start; "" if it can, or if that is unknown.

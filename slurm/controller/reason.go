@@ -114,6 +114,12 @@ var never = []string{
 	"DependencyNeverSatisfied", "BadConstraints", "PartitionTimeLimit", "InvalidAccount", "InvalidQOS", "ReservationDeleted", "launch_failed_requeued_held",
 }
 
+// Dependent reports whether a job that it depends on has ended in a way that never lets this one start. Slurm keeps that reason if it cancels the job for it.
+func (j Job) Dependent() bool {
+	name, _ := reasonName(j.Reason)
+	return name == "DependencyNeverSatisfied"
+}
+
 // NodeLimit reports whether a job waits because of its number of nodes. Slurm gives this reason, too, while nodes are down or drained (squeue(1)).
 func NodeLimit(reason string) bool {
 	name, _ := reasonName(reason)

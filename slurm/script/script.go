@@ -166,17 +166,24 @@ func (p Plan) warningDirective() string {
 }
 
 // TimeLimit is lifetime.max and what the end takes, in Slurm's minutes: the keeper ends by itself before. Where no partition gives that much more, Slurm's
-// warning is the end, some minutes before lifetime.max.
+// warning is the end, some minutes before lifetime.max. "": the job has none of its own.
 func (p Plan) TimeLimit() string {
+	if limit := p.timeLimit(); limit > 0 {
+		return strconv.Itoa(limit)
+	}
+	return ""
+}
+
+func (p Plan) timeLimit() (minutes int) {
 	limit, bound := p.Spec.Lifetime.Max.Bound()
 	if !bound {
-		return ""
+		return 0
 	}
 	limit += p.AfterMax()
 	if p.longest > 0 {
 		limit = min(limit, p.longest)
 	}
-	return strconv.Itoa(Minutes(limit))
+	return Minutes(limit)
 }
 
 // AfterMax is what the end takes after lifetime.max. Slurm warns up to a minute early, and a warning is the end.
@@ -184,21 +191,6 @@ func (p Plan) AfterMax() time.Duration { return p.Warning() + 2*time.Minute }
 
 // Minutes is a duration in Slurm's unit of time limits.
 func Minutes(d time.Duration) int { return int((d + time.Minute - 1) / time.Minute) }
-
-// Deadline ends a job that waited longer than lifetime.queue though nobody watches. Slurm can do that only where there is a time limit, and only
-// of a job that starts once: a requeued one would be held to it again, and nobody may move it once the job has begun (measured: 24.11).
-func (p Plan) Deadline() string {
-	if p.Requeues() {
-		return ""
-	}
-	queue, bound := p.Spec.Lifetime.Queue.Bound()
-	limit, limited := p.Spec.Lifetime.Max.Bound()
-	if !bound || !limited {
-		return ""
-	}
-	seconds := (queue + limit + p.Warning() + 3*time.Minute).Seconds()
-	return fmt.Sprintf("now+%dseconds", int(seconds))
-}
 
 // File is what the batch script is called in the run's directory.
 const File = "slurm.sh"

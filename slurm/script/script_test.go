@@ -74,12 +74,6 @@ func TestDirectives(t *testing.T) {
 			t.Errorf("it may run elsewhere: %s", all)
 		}
 	}
-	once := grpo() // Slurm holds a job to its deadline when it comes back, too: only one that does not has one
-	once.Job.Restarts.Preempted = new(units.Count)
-	p = planFor(once)
-	if all := strings.Join(p.Directives(p.Components()[0], true), " "); !strings.Contains(all, " --deadline=now+58140seconds --no-requeue ") {
-		t.Errorf("of a job that starts once: %s", all)
-	}
 }
 
 // Equal workers without GPUs are Slurm's to place; whoever names nodes gets one on each.

@@ -1,0 +1,223 @@
+//go:build linux
+
+package slurm_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"al.essio.dev/pkg/shellescape"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec/units"
+	"github.com/rayctl/rayctl/test/needs"
+	"github.com/rayctl/rayctl/test/pace"
+	"github.com/rayctl/rayctl/test/slurmtest"
+)
+
+// TestTwoUsers: clusters of two users run on one node at the same time, each sees its own, and ends without the other. Commands that only read change nothing, and what
+// waits ends at its limit although nobody watches.
+func TestTwoUsers(t *testing.T) {
+	pace.Parallel(t)
+	needs.Root(t)
+	program := rayctl(t)
+	b := start(t, slurmtest.Options{Users: []string{"alice", "bob"}, Binds: []string{filepath.Dir(program)},
+		Partitions: []slurmtest.Partition{{Name: "main", Default: true}, {Name: "closed", Extra: "State=DOWN"}}})
+	alice := &typing{bed: b.as("alice"), program: program}
+	waits := alice.leavesWaiting(t)
+	g := b.gate(t)
+	count := "python -c " + shellescape.Quote(`import ray; ray.init(log_to_driver=False, logging_level="ERROR"); print(len(ray.nodes()))`)
+	var runs []*begun
+	for _, name := range []string{"alice", "bob"} {
+		of := b.as(name)
+		s := of.named("same", g.wait()+"; "+count)
+		s.Lifetime.Max = units.Limit(time.Hour)
+		runs = append(runs, of.begin(t, s, launcher.Payload{}))
+	}
+	for _, r := range runs {
+		r.until("running", jobRuns)
+	}
+	late := time.Now().Add(5 * time.Hour) // which Slurm does not let plain users have
+	err := runs[0].l.Extended(t.Context(), "same", runstate.Deadlines{Max: &late})
+	if launcher.ExitCode(err) != runstate.CodePermission || !strings.Contains(err.Error(), "scontrol update JobId=") || !strings.Contains(err.Error(), "Slurm still ends ") {
+		t.Errorf("a deadline after Slurm's: %v", err)
+	}
+	t.Run("ReadsOnlyRead", alice.readsOnlyRead)
+	t.Run("QueueUnwatched", func(t *testing.T) { alice.leavesQueue(t, waits) })
+	g.open()
+	for _, r := range runs {
+		if r.ended(0, "succeeded", ""); r.out.String() != "1\n" {
+			t.Errorf("output %q, want one node", r.out.String())
+		}
+		r.forgotten()
+	}
+	b.leavesNothing(t)
+}
+
+// rayctl builds the program, where all users may run it.
+func rayctl(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for place := dir; place != os.TempDir() && place != "/"; place = filepath.Dir(place) {
+		if err := os.Chmod(place, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(dir, "rayctl")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/rayctl/rayctl/cmd/rayctl")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build rayctl: %v: %s", err, out)
+	}
+	return path
+}
+
+// typing is a user who types commands of rayctl beside the controller.
+type typing struct {
+	*bed
+	program string
+}
+
+func (u *typing) rayctl(ctx context.Context, args ...string) *exec.Cmd {
+	return u.Cluster.Command(ctx, u.user, u.program, args...)
+}
+
+// reader is rayctl for the user, with slurm.dir mounted read-only: nobody can write there then, whatever its files permit. Everybody else writes as before.
+func (u *typing) reader(ctx context.Context, args ...string) *exec.Cmd {
+	c := u.rayctl(ctx, args...)
+	user := slices.Index(c.Args, "setpriv") // before it root is in the namespaces of the controller
+	const mount = `mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && shift && exec "$@"`
+	c.Args = slices.Concat(c.Args[:user], []string{"unshare", "--mount", "--", "sh", "-c", mount, "sh", u.Dir()}, c.Args[user:])
+	return c
+}
+
+// reads runs a command of rayctl that only reads, which must print these words, and returns what it prints.
+func (u *typing) reads(t *testing.T, want string, args ...string) string {
+	t.Helper()
+	c := u.reader(t.Context(), append(args, "--launcher", "slurm")...)
+	if args[0] == "__complete" { // its last argument is the word to complete
+		c = u.reader(t.Context(), slices.Insert(args, len(args)-1, "--launcher", "slurm")...)
+	}
+	var out, notes bytes.Buffer
+	c.Stdout, c.Stderr = &out, &notes
+	if err := c.Run(); err != nil || !strings.Contains(out.String(), want) {
+		t.Errorf("rayctl %q: %v, printed %q, want %q; %s", args, err, out.String(), want, notes.String())
+	}
+	return out.String()
+}
+
+// readsOnlyRead: the commands that read work on a directory that cannot be written, change nothing in it, and send Slurm's controller nothing but queries and the steps
+// by which they reach a node.
+func (u *typing) readsOnlyRead(t *testing.T) {
+	c := u.reader(t.Context(), "--version")
+	c.Args[len(c.Args)-2], c.Args[len(c.Args)-1] = "touch", filepath.Join(u.Dir(), "new")
+	if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), "Read-only file system") {
+		t.Fatalf("slurm.dir can be written: %v, %s", err, out)
+	}
+	before := contents(t, u.run("waits"))
+	if err := u.ResetRequests(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	u.reads(t, "same", "ls")
+	u.reads(t, "waits", "ls", "-a", "--others", "-o", "json")
+	u.reads(t, "Ready", "status", "same")
+	u.reads(t, "Queued", "status", "waits")
+	u.reads(t, "", "logs", "same")
+	u.reads(t, "same-1", "jobs", "same")
+	u.reads(t, "", "history")
+	u.reads(t, "waits", "__complete", "down", "")
+	u.reads(t, "same", "__complete", "logs", "")
+	orders, err := u.Orders(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps.DeleteFunc(orders, func(kind string, _ int) bool { return strings.Contains(kind, "STEP") }) // an `srun` whose connections lead to the keeper
+	if all, err := u.Requests(t.Context()); err != nil || len(orders) > 0 || all["REQUEST_JOB_INFO"]+all["REQUEST_JOB_USER_INFO"] == 0 {
+		t.Errorf("to read has sent %v of %v, %v", orders, all, err)
+	}
+	if after := contents(t, u.run("waits")); u.waiting(t) == "PENDING" && !maps.Equal(before, after) {
+		t.Errorf("to read has changed the run's directory:\n%v\n%v", before, after)
+	}
+}
+
+// waiting is the state of the job that waits for its partition, as Slurm shows it.
+func (u *typing) waiting(t *testing.T) string {
+	t.Helper()
+	state, err := u.Slurm(t.Context(), "squeue", "--noheader", "--states=all", "--name=waits", "--format=%T")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
+// leavesWaiting lets a job wait in a partition that is closed, kills the client with SIGKILL, and returns the id of the job.
+func (u *typing) leavesWaiting(t *testing.T) string {
+	t.Helper()
+	c := u.rayctl(context.Background(), "run", "--launcher", "slurm", "--name", "waits", "--set", "ray.python="+u.python, "--set", "slurm.partition=closed",
+		"--set", "job.restarts.preempted=0", "--queue-timeout", "30s", "--set", "lifetime.max=1m", "--", "echo", "never")
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var job string
+	committed := filepath.Join(u.run("waits"), "1", "commit")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for job == "" && ctx.Err() == nil {
+		if _, err := os.Stat(committed); err == nil {
+			job, _ = u.Slurm(ctx, "squeue", "--noheader", "--name=waits", "--format=%i %T")
+		}
+	}
+	err := c.Process.Kill()
+	_ = c.Wait()
+	id, waits := strings.CutSuffix(job, " PENDING")
+	if err != nil || !waits || strings.Contains(out.String(), "lifetime.queue") {
+		t.Fatalf("the job %q does not wait, or not as it should: %v, %s", job, err, out.String())
+	}
+	return id
+}
+
+// leavesQueue: Slurm itself withdraws the job when its time in the queue is over: nobody runs a command of rayctl. Then the commands that only read show the cause, and `gc`
+// writes the result.
+func (u *typing) leavesQueue(t *testing.T, id string) {
+	u.AwaitJob(t, id, "DEADLINE")
+	result := filepath.Join(u.run("waits"), "1", "result.json")
+	if _, err := os.Stat(result); err == nil {
+		t.Error("somebody has written a result")
+	}
+	shows := func() {
+		t.Helper()
+		var s launcher.Status
+		if err := json.Unmarshal([]byte(u.reads(t, "", "status", "waits", "-o", "json")), &s); err != nil {
+			t.Fatal(err)
+		}
+		if s.Exit == nil || s.Exit.Cause != runstate.CauseQueue || s.Exit.Code != runstate.CodeQueueTimeout || !s.Exit.Retryable {
+			t.Errorf("exit: %+v", s.Exit)
+		}
+		u.reads(t, "waits", "ls", "-a")
+	}
+	shows()
+	if _, err := os.Stat(result); err == nil {
+		t.Error("to read has written a result")
+	}
+	if out, err := u.rayctl(t.Context(), "gc", "--launcher", "slurm").CombinedOutput(); err != nil {
+		t.Errorf("gc: %v, %s", err, out)
+	}
+	if _, err := os.Stat(result); err != nil {
+		t.Errorf("gc has written no result: %v", err)
+	}
+	shows()
+	if err := u.bed.launcher().Forget(t.Context(), "waits"); err != nil {
+		t.Error(err)
+	}
+	u.nothingLeft(t, "waits")
+}
