@@ -13,6 +13,8 @@ import (
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/sleep"
+	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/pace"
 )
 
@@ -61,6 +63,31 @@ func TestReadersEndNothing(t *testing.T) {
 	}
 	if r, err := b.l.Result(t.Context(), id); err != nil || r.Exit.Cause != runstate.CauseStartFailed {
 		t.Errorf("result: %+v, %v", r, err)
+	}
+	b.endsUnwatched(t, s)
+}
+
+// endsUnwatched: a keeper that may look at its pods ends a start that cannot succeed, although no client watches or may change anything.
+func (b bed) endsUnwatched(t *testing.T, s *spec.ClusterSpec) {
+	s.Name = "unwatched"
+	kuberayspec.Of(s).KeeperServiceAccountName = b.account(t, "pod-watcher", permit("pods", "list", "watch"))
+	id, err := b.l.Launch(t.Context(), s, launcher.Payload{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.nothingLeft(t, id)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	reader := b.limited(t, onlyReading(minimalRole(t)))
+	for {
+		r, err := reader.Result(ctx, id)
+		if errors.Is(err, launcher.ErrNotEnded) && sleep.For(ctx, time.Second) {
+			continue
+		}
+		if err != nil || r.Exit.Cause != runstate.CauseStartFailed || !strings.Contains(r.Exit.Message, "cannot be pulled: ") || !strings.Contains(r.Exit.Message, s.Image) {
+			t.Errorf("result: %+v, %v", r, err)
+		}
+		return
 	}
 }
 

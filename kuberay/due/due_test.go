@@ -1,6 +1,9 @@
 package due_test
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -97,6 +100,41 @@ func TestEnd(t *testing.T) {
 			}
 			if (c.want == "") != (message == "") || !strings.Contains(message, c.want) || cause != c.cause {
 				t.Errorf("due: %q, %q; want %q, %q", cause, message, c.cause, c.want)
+			}
+		})
+	}
+}
+
+// TestContainers: what keeps a container from starting and does not pass. A keeper that may look at its pods judges the same cases alike
+// (keeper/tests/kubernetes/test_unstartable.py).
+func TestContainers(t *testing.T) {
+	var cases []struct {
+		Name     string
+		Pod      *corev1.Pod
+		Patience *int // seconds until an end is due; nil: none is
+		Message  string
+	}
+	text, err := os.ReadFile(filepath.Join("testdata", "containers.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &cases)
+	}
+	if err != nil || len(cases) < 15 {
+		t.Fatalf("%d cases, %v", len(cases), err)
+	}
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) {
+			judge := due.Judge{Namespace: "ns", ID: "c"}
+			dueAfter := func(passed time.Duration) string {
+				o := after(passed, "")
+				c.Pod.Labels, o.Pods = o.Pods[0].Labels, []*corev1.Pod{c.Pod}
+				if end := judge.End(o, &runstate.State{Phase: runstate.Starting}, false); end != nil {
+					return end.Message
+				}
+				return ""
+			}
+			first, later := dueAfter(0), dueAfter(time.Minute)
+			if want := c.Message; later != want || (first == want) != (c.Patience == nil || *c.Patience == 0) || c.Patience != nil && *c.Patience != 0 && dueAfter(59*time.Second) != "" {
+				t.Errorf("due at once %q, after a minute %q, want %q", first, later, want)
 			}
 		})
 	}

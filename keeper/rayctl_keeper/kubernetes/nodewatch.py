@@ -1,4 +1,5 @@
-"""Which nodes of Kubernetes are going to be taken away, where the keeper's pod has a service account that may look at nodes and pods (kuberay.keeperServiceAccountName).
+"""Which nodes of Kubernetes are going to be taken away, and which pods cannot start, where the keeper's pod has a service account that may look at nodes and pods
+(kuberay.keeperServiceAccountName).
 What takes a node away says so on the node, before it evicts the node's pods, or without evicting those that are annotated against it: by a taint, mostly."""
 
 import http.client
@@ -6,6 +7,7 @@ import threading
 import time
 
 from rayctl_keeper.kubernetes.apiserver import ApiServer, Expired, Refused
+from rayctl_keeper.kubernetes.unstartable import unstartable
 
 # Taints by their key: the seconds that are left from then on (0: not known), and who has set it. Cordoned (node.kubernetes.io/unschedulable) and
 # DeletionCandidateOfClusterAutoscaler announce nothing.
@@ -58,7 +60,7 @@ class NodeWatch:
     def __init__(self, name, bell, server=None):
         self._server = server or ApiServer()
         self._name, self._bell = name, bell
-        self._pods, self._nodes = {}, {}  # pod -> (its address, its node); node -> (name, seconds left or 0, why, since)
+        self._pods, self._nodes = {}, {}  # pod -> (its address, its node, why it cannot start and since when); node -> (name, seconds left or 0, why, since)
         self.refused = ""  # why the nodes cannot be watched
 
     def begin(self):
@@ -74,12 +76,22 @@ class NodeWatch:
     def warned(self):
         """{address of a pod: (its node, seconds left or 0, why, since when by the monotonic clock)}."""
         nodes, pods = dict(self._nodes), list(self._pods.values())
-        return {address: nodes[node] for address, node in pods if node in nodes}
+        return {address: nodes[node] for address, node, _ in pods if address and node in nodes}
+
+    def unstartable(self, now):
+        """Why a pod cannot start, if that has lasted for longer than it may pass; None: all may still start."""
+        for _, _, found in list(self._pods.values()):
+            if found is not None and now - found[2] >= found[0]:
+                return found[1]
+        return None
 
     def _take_pod(self, pod):
-        """What is kept of a pod; None: nothing."""
-        address, node = (pod.get("status") or {}).get("podIP"), (pod.get("spec") or {}).get("nodeName")
-        return (address, node) if address and node else None
+        """What is kept of a pod; None: nothing. A pod that cannot start counts from when that was first seen, also if the reason changes."""
+        address, node, found = (pod.get("status") or {}).get("podIP"), (pod.get("spec") or {}).get("nodeName"), unstartable(pod)
+        if found is not None:
+            before = self._pods.get(pod["metadata"]["name"])
+            found += (before[2][2] if before and before[2] else time.monotonic(),)
+        return (address, node, found) if node else None
 
     def _take_node(self, node):
         found, name = warning(node), node["metadata"]["name"]

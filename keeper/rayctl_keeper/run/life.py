@@ -21,6 +21,7 @@ from rayctl_keeper.run.gang import early
 from rayctl_keeper.run.gang.early import Early
 from rayctl_keeper.run.gang.gang import Gang
 from rayctl_keeper.run.gang.gathering import Gathering
+from rayctl_keeper.run.gang.hopeless import Hopeless
 from rayctl_keeper.run.gang.placed import Placed
 from rayctl_keeper.run.head.head import Head
 from rayctl_keeper.run.job.attempts import Attempts
@@ -61,6 +62,7 @@ class Keeper:
         self.early = self.waiting.early = self.cluster.early = self.mail.early = Early(orders, nodes, self.gang, self.cluster, self.limits, state)
         self.placement = self.waiting.placed = self.cluster.placed = self.mail.placed = Placed(orders, self.limits, state)
         self.waiting.warned = Warned(orders, node_watch, self.head, state, log)
+        self.waiting.hopeless = Hopeless(node_watch, state)
         self.packages = Packages(run_dir, nodes.external, self.limits, self.mail, self.waiting, state)
         self.job = Job(run_dir, self.head, self.driver, self.packages, self.mail, self.waiting, state, log)
         self.prepare = Prepare(orders, self.job, self.cluster, self.limits, self.driver, self.driver_log, nodes, self.head, state)

@@ -23,7 +23,7 @@ class Waiting:
         self._causes = orders.get("signals") or {}  # by the signal's name
         self._bell, self._mail, self._nodes, self._gang, self._elastic, self._gpus = bell, mail, nodes, gang, elastic, gpus
         self._driver, self._limits, self._state = driver, limits, state
-        self.early = self.placed = self.warned = None  # set by their owner
+        self.early = self.placed = self.warned = self.hopeless = None  # set by their owner
         self.stopping = False  # the nodes are being ended: a child that ends is no failure
 
     def pause(self, seconds):
@@ -37,6 +37,7 @@ class Waiting:
         if self._mail.leaving is not None:
             leaving, self._mail.leaving = self._mail.leaving, None
             raise Leaving(*leaving)
+        self.hopeless.check()
         name = self._limits.passed(time.monotonic())
         if name:
             reason = "" if self._gang.complete else self._state.doc["reason"]["message"]  # before all nodes were there
