@@ -3,6 +3,7 @@
 package slurm_test
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
@@ -83,6 +84,7 @@ func (b *bed) reasons(t *testing.T, flag string) {
 	b.AwaitJob(t, failed, "FAILED")
 	for _, test := range []struct {
 		code   string
+		name   string // of the cluster, if it is not the code's
 		change func(*spec.ClusterSpec)
 		before func()          // the launch
 		meet   func(st string) // once it waits
@@ -98,6 +100,9 @@ func (b *bed) reasons(t *testing.T, flag string) {
 			before: func() { slurmDo("scontrol", "update", "NodeName=node2", "State=DRAIN", "Reason=test") },
 			after:  func() { slurmDo("scontrol", "update", "NodeName=node2", "State=RESUME") }},
 		{code: "DependencyNeverSatisfied", change: func(s *spec.ClusterSpec) { slurmspec.Of(s).Dependency = "afterok:" + failed }, words: "ended in a way that never lets it start", never: true},
+		{code: "DependencyNeverSatisfied", name: "withdrawn-by-slurm", change: func(s *spec.ClusterSpec) {
+			slurmspec.Of(s).Dependency, slurmspec.Of(s).ExtraArgs = "afterok:"+failed, []string{"--kill-on-invalid-dep=yes"}
+		}, words: "ended in a way that never lets it start", never: true},
 		{code: "BadConstraints", change: func(s *spec.ClusterSpec) { slurmspec.Of(s).Constraint, slurmspec.Of(s).Begin = "fast", "now+1hour" }, words: "no node can ever meet its constraints", never: true,
 			meet: func(job string) {
 				slurmDo("scontrol", "update", "NodeName=node2", "AvailableFeatures=", "ActiveFeatures=")
@@ -122,14 +127,15 @@ func (b *bed) reasons(t *testing.T, flag string) {
 				}
 			}},
 	} {
-		t.Run(test.code, func(t *testing.T) {
+		name := cmp.Or(test.name, strings.ToLower(strings.ReplaceAll(test.code, "_", "-")))
+		t.Run(cmp.Or(test.name, test.code), func(t *testing.T) {
 			if test.before != nil {
 				test.before()
 			}
 			if test.after != nil {
 				defer test.after()
 			}
-			s := b.named(strings.ToLower(strings.ReplaceAll(test.code, "_", "-")), "echo never")
+			s := b.named(name, "echo never")
 			s.Sections = slurmspec.In(&slurmspec.Section{})
 			test.change(s)
 			id, err := l.Launch(t.Context(), s, launcher.Payload{})

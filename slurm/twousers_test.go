@@ -87,7 +87,9 @@ type typing struct {
 }
 
 func (u *typing) rayctl(ctx context.Context, args ...string) *exec.Cmd {
-	return u.Cluster.Command(ctx, u.user, u.program, args...)
+	c := u.Cluster.Command(ctx, u.user, u.program, args...)
+	c.Env = append(c.Env, "XDG_RUNTIME_DIR="+u.Home(u.user)) // like a login, for files shared by a user's rayctls
+	return c
 }
 
 // reader is rayctl for the user, with slurm.dir mounted read-only: nobody can write there then, whatever its files permit. Everybody else writes as before.
@@ -121,6 +123,9 @@ func (u *typing) readsOnlyRead(t *testing.T) {
 	c.Args[len(c.Args)-2], c.Args[len(c.Args)-1] = "touch", filepath.Join(u.Dir(), "new")
 	if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), "Read-only file system") {
 		t.Fatalf("slurm.dir can be written: %v, %s", err, out)
+	}
+	if _, err := u.Slurm(t.Context(), "rm", "-r", "/run/mount"); err != nil { // of `mount`
+		t.Error(err)
 	}
 	before := contents(t, u.run("waits"))
 	if err := u.ResetRequests(t.Context()); err != nil {
@@ -197,10 +202,11 @@ func (u *typing) leavesQueue(t *testing.T, id string) {
 	shows := func() {
 		t.Helper()
 		var s launcher.Status
-		if err := json.Unmarshal([]byte(u.reads(t, "", "status", "waits", "-o", "json")), &s); err != nil {
-			t.Fatal(err)
-		}
-		if s.Exit == nil || s.Exit.Cause != runstate.CauseQueue || s.Exit.Code != runstate.CodeQueueTimeout || !s.Exit.Retryable {
+		u.Await(t, "status to show the end", func(context.Context) (bool, error) { // it may use an answer of Slurm that is as old as the job was then
+			err := json.Unmarshal([]byte(u.reads(t, "", "status", "waits", "-o", "json")), &s)
+			return s.Exit != nil, err
+		})
+		if s.Exit.Cause != runstate.CauseQueue || s.Exit.Code != runstate.CodeQueueTimeout || !s.Exit.Retryable {
 			t.Errorf("exit: %+v", s.Exit)
 		}
 		u.reads(t, "waits", "ls", "-a")

@@ -52,9 +52,6 @@ func (b *Job) fateOf(ctx context.Context, j controller.Job) runstate.Verdict {
 	if noted := b.Withdrawn(ctx); noted != nil {
 		return *noted
 	}
-	if j.Dependent() {
-		return v
-	}
 	if b.LastWord() == nil {
 		return b.cancelledBy(ctx, j, v)
 	}
@@ -64,13 +61,13 @@ func (b *Job) fateOf(ctx context.Context, j controller.Job) runstate.Verdict {
 	return b.cancelledBy(ctx, j, v)
 }
 
-// cancelledBy adds who cancelled the job, if accounting knows it. slurmrestd has no such request.
+// cancelledBy is the verdict with the name of who cancelled the job, if accounting knows it; else v. slurmrestd has no such request.
 func (b *Job) cancelledBy(ctx context.Context, j controller.Job, v runstate.Verdict) runstate.Verdict {
 	if accounting, ok := b.Site.Controller.(interface {
 		CancelledBy(ctx context.Context, id int) string
 	}); ok {
 		if name := accounting.CancelledBy(ctx, j.Leader()); name != "" {
-			v.Message = fmt.Sprintf("its job was cancelled by %s", name)
+			return runstate.Verdict{Cause: runstate.CauseInterrupted, Message: fmt.Sprintf("its job was cancelled by %s", name)}
 		}
 	}
 	return v

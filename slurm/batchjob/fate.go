@@ -67,7 +67,7 @@ const (
 func verdictOf(j controller.Job) runstate.Verdict {
 	switch j.State {
 	case controller.StateCancelled:
-		if j.Dependent() { // nobody has cancelled it: a site sets kill_invalid_depend, or slurm.extraArgs has --kill-on-invalid-dep=yes
+		if j.Dependent() { // Slurm does it where a site sets kill_invalid_depend, or slurm.extraArgs has --kill-on-invalid-dep=yes
 			return cannotStart(controller.Explain(j).Message)
 		}
 		return runstate.Verdict{Cause: runstate.CauseInterrupted, Message: "its job was cancelled, by scancel or an administrator"}

@@ -8,13 +8,13 @@ import (
 )
 
 // queueSlack is how long after lifetime.queue Slurm withdraws the job at the earliest. A client that waits for the job withdraws it before, and reports why it
-// waited. Slurm looks once a minute.
+// waited. Slurm looks once a minute; before 23.11.4 only when its scheduler considers the job.
 const queueSlack = 10 * time.Second
 
 // Deadline is the --deadline by which Slurm withdraws a job that waits longer than lifetime.queue, although nobody watches; "" if it has none. Slurm withdraws a waiting job
 // that cannot end before its deadline. So it needs a time limit: without one, Slurm withdraws the job only a minute before the deadline, and cuts the time of a job that starts.
 // It must start only once: Slurm applies the same deadline to a job that it queues again, and nobody but an administrator may change a deadline (measured:
-// 22.05, 24.11).
+// 22.05, 24.11, 26.05).
 func (p Plan) Deadline() string {
 	queue, bound := p.Spec.Lifetime.Queue.Bound()
 	limit := p.timeLimit()
