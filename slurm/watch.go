@@ -195,12 +195,14 @@ func (w *watcher) question(ctx context.Context, age time.Duration) (f batchjob.F
 		return f, false
 	}
 	v := w.VerdictOn(ctx, f, j)
-	s := w.waiting(j, f)
-	if w.State != nil {
-		s = w.living(j)
+	if w.last.Name != "" { // whoever comes only now gets the end at once
+		s := w.waiting(j, f)
+		if w.State != nil {
+			s = w.living(j)
+		}
+		s.Phase, s.Reason = runstate.Lost, runstate.Reason{Code: v.Cause, Message: v.Message}
+		w.send(ctx, s)
 	}
-	s.Phase, s.Reason = runstate.Lost, runstate.Reason{Code: v.Cause, Message: v.Message}
-	w.send(ctx, s)
 	w.sendLast(ctx, w.status(w.Concluded(v), j), true)
 	return f, true
 }
