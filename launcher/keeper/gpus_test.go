@@ -64,7 +64,7 @@ func (r *rig) measured(seconds float64) (busy float64) {
 	return s.GPUs[0].BusySeconds
 }
 
-func saysIdle(s *runstate.State) bool { return s.Reason.Code == runstate.CodeGPUsDoNothing }
+func saysIdle(s *runstate.State) bool { return s.Reason.Code == runstate.ReasonGPUsDoNothing }
 
 // TestIdleGPUs: a run whose GPUs are all idle gets a warning, and then ends; one of them that works is enough for it to go on.
 func TestIdleGPUs(t *testing.T) {

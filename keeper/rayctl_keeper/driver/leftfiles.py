@@ -5,6 +5,7 @@ import os
 import zipfile
 
 from rayctl_keeper.node.files import nodedir
+from rayctl_keeper.state.model import Event
 
 MOST = 10000  # entries are looked at: this is a hint, and the cluster waits for it
 SHOWN, LONGEST = 3, 80  # names, and characters of a name
@@ -25,7 +26,7 @@ def note(state, run_dir, commit, directories):
         for path in glob.glob(os.path.join(glob.escape(nodedir.rays(directory)), copy)):
             budget = _written(path, packed, names, budget)
     if names:
-        state.note("files", "Removed", "", sentence(names, budget > 0))
+        state.note(Event.FILES, "Removed", "", sentence(names, budget > 0))
 
 
 def _written(copy, packed, names, budget):

@@ -19,6 +19,7 @@ from rayctl_keeper.ray import addresses
 from rayctl_keeper.run.allocations.former import SHOWN, folded
 from rayctl_keeper.state.conclude import Verdict, conclude
 from rayctl_keeper.state.document import wall
+from rayctl_keeper.state.model import Cause, Phase
 
 LONG_POLL = 50
 CONNECT = 3.0  # seconds; DNS may still return the address of a deleted pod, which does not even refuse connections
@@ -203,7 +204,7 @@ def is_not_found(error):
 def vanished(state):
     """The final state document of a cluster whose keeper was deleted."""
     seen = state.get("committed")
-    verdict = Verdict("lost", "the keeper was deleted before it could save the result", wall()) if seen else Verdict("abandoned", "the launch was never committed", wall())
+    verdict = Verdict(Cause.LOST, "the keeper was deleted before it could save the result", wall()) if seen else Verdict(Cause.ABANDONED, "the launch was never committed", wall())
     return dict(conclude(state, verdict), log={"bytes": 0, "missing": [[0, -1]] if seen else []})
 
 
@@ -228,4 +229,4 @@ def message(state):
         packed = b"z:" + base64.b64encode(zlib.compress(text, 9))
         if len(packed) <= MESSAGE_LIMIT:
             return packed
-    return json.dumps({"exit": state["exit"], "phase": "Gone", "since": state.get("since")})[:MESSAGE_LIMIT].encode()
+    return json.dumps({"exit": state["exit"], "phase": Phase.GONE, "since": state.get("since")})[:MESSAGE_LIMIT].encode()
