@@ -15,6 +15,7 @@ import urllib.request
 import zlib
 
 from rayctl_keeper.kubernetes import sidecars
+from rayctl_keeper.kubernetes.again import until_answered
 from rayctl_keeper.ray import addresses
 from rayctl_keeper.run.allocations.former import SHOWN, folded
 from rayctl_keeper.state.conclude import Verdict, conclude
@@ -170,19 +171,6 @@ class Opener(urllib.request.HTTPHandler):
 
     def http_open(self, req):
         return self.do_open(Connection, req)
-
-
-def until_answered(seconds, ask, enough=lambda error: False):
-    """Calls ask() again while it fails, with growing pauses, until some seconds have passed or enough(error) is true."""
-    until, pause = time.monotonic() + seconds, PAUSE
-    while True:
-        try:
-            return ask()
-        except OSError as error:
-            if time.monotonic() > until or enough(error):
-                return None
-        time.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE)
 
 
 def read(path):
