@@ -95,7 +95,7 @@ func TestIdleGPUs(t *testing.T) {
 	}
 }
 
-// TestUnreadGPUs: nothing ends while one GPU cannot be read, and that is said once. nvidia-smi is asked where there is no NVML.
+// TestUnreadGPUs: nothing ends while one GPU cannot be read, and that is reported once. nvidia-smi is asked where there is no NVML.
 func TestUnreadGPUs(t *testing.T) {
 	_, err := os.Stat("/dev/nvidiactl")
 	needs.That(t, err != nil, "this machine has an NVML of its own")

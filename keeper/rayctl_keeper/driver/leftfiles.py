@@ -44,7 +44,7 @@ def _written(copy, packed, names, budget):
 
 
 def sentence(names, all_seen):
-    """What is said of the files, those nearest to the directory itself first."""
+    """The sentence about the files, those nearest to the directory itself first."""
     first = sorted(names, key=lambda name: (name.count("/"), name))[:SHOWN]
     shown = ", ".join(_printable(name) for name in first) + (", ..." if len(names) > SHOWN else "")
     files = ("%d file%s" if all_seen else "more than %d file%s") % (len(names), "" if len(names) == 1 and all_seen else "s")

@@ -225,7 +225,7 @@ def killed_for_memory(message, what):
 def low_memory(message):
     """What of the node's memory was used, by Ray's message."""
     found = re.search(r"was (?:running was )?([\d.]+\w*)(?: used)? / ([\d.]+\w*)", message)  # Ray 2.60; before it "running was", without "used"
-    return "%s of %s were used (RAY_memory_usage_threshold says how much may be)" % found.groups() if found else "the node ran low on memory"
+    return "%s of %s were used (RAY_memory_usage_threshold sets how much may be)" % found.groups() if found else "the node ran low on memory"
 
 
 def not_started(reason, what="the driver"):

@@ -116,7 +116,7 @@ class Keeper:
             pass  # no pod is there yet, or its keeper runs
 
     def deleted(self):
-        """Whether the cluster's Secret is gone, or another cluster's by now. Only that is sure: a keeper that nobody finds may be back in ten
+        """Whether the cluster's Secret is deleted, or another cluster's by now. Only that is sure: a keeper that nobody finds may be back in ten
         minutes, the Job controller's longest pause between pods. The Secret ends with the keeper's Job, and what is mounted of it soon after,
         at the kubelet's next look at this pod (a minute or a bit more), because the volume is optional."""
         try:

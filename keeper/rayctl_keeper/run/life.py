@@ -138,7 +138,7 @@ class Keeper:
         """Head or gang are being taken away: drivers get their grace, and their output is taken over as long as it is there. Then they may go."""
         self.log(str(leaves))
         self.gang.leaving = self.gang.session
-        self.waiting.stopping = True  # all nodes start again afterwards: one that is gone before is no other end
+        self.waiting.stopping = True  # all nodes start again afterwards: one that ends before is no other end
         draining = self.cluster.in_use and self.grace.stop_drivers(End(leaves.cause, str(leaves), leaves.seconds))
         self.waiting.stopping = False
         program = self.driver.program()

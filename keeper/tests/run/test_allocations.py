@@ -86,7 +86,7 @@ class MainAllocation(unittest.TestCase):
 
 class Held(unittest.TestCase):
     def test_nodes(self):
-        """A node's allocation and times stay when it has gone; one that takes the place of a required one is held by the main allocation."""
+        """A node's allocation and times stay when it has ended; one that takes the place of a required one is held by the main allocation."""
         doc = {"nodes": [], "allocations": [{"id": "main.1", "purpose": "main", "released": None}, {"id": "w-2.1", "purpose": "elastic", "released": None}]}
 
         def node(name, state, **row):

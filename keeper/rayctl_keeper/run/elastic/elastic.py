@@ -127,7 +127,7 @@ class Elastic:
             body["offer"] = companions.take_offer()
 
     def scale(self, body):
-        """POST /v1/scale: how many nodes of groups there are at least and at most, until it is said again. A refusal, then of all of it, is left in the body."""
+        """POST /v1/scale: how many nodes of groups there are at least and at most, until the next request. A refusal, then of all of it, is left in the body."""
         try:
             if self.closed:
                 raise Refusal(REFUSAL_AT_THE_END)

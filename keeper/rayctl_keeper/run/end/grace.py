@@ -61,7 +61,7 @@ class Grace:
         try:
             if draining:
                 self._ask_to_stop(draining)
-        except Unreachable as error:  # it is gone
+        except Unreachable as error:  # it has ended
             self._log("stopping %s: %s" % (draining, error))
 
     def _submissions(self, ours):

@@ -14,7 +14,7 @@ DOUBT = 10.0  # seconds in which Slurm shows that a job has ended whose nodes ha
 CAUSES = {"PREEMPTED": (Cause.PREEMPTED, "was preempted"), "TIMEOUT": (Cause.TIME_LIMIT, "reached its time limit"), "DEADLINE": (Cause.TIME_LIMIT, "reached its deadline")}
 
 
-# What is said of a gang whose nodes are going to be taken away.
+# How the sentence about a gang goes on whose nodes are going to be taken away.
 SOON = {Cause.PREEMPTED: "is being preempted", Cause.TIME_LIMIT: "is about to reach its time limit"}
 LAST = 5.0  # seconds of those that the gang has left, for its end
 

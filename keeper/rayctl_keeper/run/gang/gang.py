@@ -29,7 +29,7 @@ class Gang:
         self.dead = {}  # node name -> why its supervisor ended
         self.have = ""  # how many are there, in words
         self.seen = {}  # node name -> Ray's ids of all nodes that had it
-        self.told = {}  # node name -> what its supervisor said last while the node was ALIVE
+        self.told = {}  # node name -> what its supervisor reported last while the node was ALIVE
         self.mute = {}  # node name -> since when Ray has lost it without a report of its supervisor
         self.rows = []  # of an external cluster: (group, Ray's row) of all nodes, also of those that have ended
 

@@ -85,7 +85,7 @@ class GpuWatch:
         self._tell(self._limits.left("idleGpu", now) <= self._limits.seconds["idleGpu"] / 2.0)
 
     def _unread(self, name, report):
-        """Said once, when it is known why."""
+        """Noted once, when the reason is known."""
         if report and report["message"] and not any(e["event"] == "gpus" and e["code"] == name for e in self._state.doc["timeline"]):
             ends = ": lifetime.idleGpu ends nothing" if self._limits.seconds["idleGpu"] else ""
             self._state.note("gpus", "unread", name, "the GPUs of %s are not measured%s: %s" % (name, ends, report["message"]))

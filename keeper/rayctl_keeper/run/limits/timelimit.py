@@ -17,7 +17,7 @@ class TimeLimit:
 
     def next_attempt(self, limit):
         """Returns when the next attempt may begin on the same nodes. Raises Leaving where the nodes start again for it: a node that Ray drains does not come back, and
-        without a drain Ray Train's workers would not hear of the end. Raises the End where none may follow."""
+        without a drain Ray Train's workers would not be warned of the end. Raises the End where none may follow."""
         if limit.cause != Cause.MAX or self._orders["start"]["mode"] == "step" or not self._attempts.left("timeLimit"):
             raise limit
         if self._grace.drains and self._driver.is_job and not self._nodes.external:

@@ -53,7 +53,7 @@ def tell(name, steps):
 
 
 def go_on(steps):
-    """Lets what tell() has stopped go on; again and again, because the stop may come to a node later than this, or this not at all."""
+    """Continues what tell() has stopped; again and again, because the stop may come to a node later than this, or this not at all."""
     commands.call("scancel", "--signal=CONT", *steps, stderr=subprocess.DEVNULL)
 
 

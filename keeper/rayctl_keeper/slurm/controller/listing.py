@@ -21,7 +21,7 @@ def moment(text):
 
 
 def waits(job):
-    """What is said of a job in the queue, and when Slurm expects to start it."""
+    """The sentence about a job in the queue, and when Slurm expects to start it."""
     text, start = "job %s: %s" % (job.id, job.reason), job.start
     if start - time.time() > FAR:  # as slurm/site/check.go, Expected
         return text + "; the expected start is unknown (jobs without a time limit)", None
