@@ -45,7 +45,7 @@ func TestIgnored(t *testing.T) {
 		"head.gpus is ignored: a head beside workers takes no tasks, and has no part of the machine to itself",
 		"gang: false is ignored: all required nodes start together on this machine",
 		"lifetime.idleGpu is ignored: no group has gpus",
-		"mounts[0].readOnly is ignored: without a container nothing is mounted, so that the directory can be written as its permissions say",
+		"mounts[0].readOnly is ignored: without a container nothing is mounted, and the directory's own permissions decide whether it can be written",
 		"head.image is ignored: nodes run in no containers here",
 	}
 	if got := spec.SubstrateOf("local").Ignored(s); !slices.Equal(got, want) {

@@ -206,7 +206,7 @@ func TestSignalOfGroup(t *testing.T) {
 	contains(t, "the output", s.String(), "saved")
 }
 
-// TestReaderGone: a run whose reader of stdout is gone goes on, and the command has not succeeded.
+// TestReaderGone: a run whose reader of stdout has ended continues, and the command has not succeeded.
 func TestReaderGone(t *testing.T) {
 	u := newUser(t)
 	u.write("wd/main.py", strings.Replace(patient, "while True:", "while True:\n    print('step', flush=True)", 1))

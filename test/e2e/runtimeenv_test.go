@@ -2,7 +2,7 @@ package e2e
 
 import "testing"
 
-// TestRuntimeEnvironmentsCause: an exception in Ray's own agent, of which Ray says only "maybe there are some network problems", is told and saved.
+// TestRuntimeEnvironmentsCause: an exception in Ray's own agent, for which Ray returns only "maybe there are some network problems", is shown and saved.
 func TestRuntimeEnvironmentsCause(t *testing.T) {
 	u := newUser(t)
 	const cause = "FileNotFoundError: [Errno 2] No such file or directory: '/no/such.txt'"

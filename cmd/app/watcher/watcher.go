@@ -26,7 +26,7 @@ func New(ui *terminal.UI) *Watcher { return &Watcher{ui: ui} }
 
 // See shows a status, if it is news.
 func (w *Watcher) See(s launcher.Status) {
-	idle := s.Reason.Code == runstate.CodeGPUsDoNothing
+	idle := s.Reason.Code == runstate.ReasonGPUsDoNothing
 	if idle && !w.told {
 		w.ui.Note("%s: %s", s.Name, s.Reason.Message)
 	}

@@ -78,7 +78,7 @@ func ReadOnly(s *spec.ClusterSpec) []string {
 			keys = append(keys, fmt.Sprintf("mounts[%d].readOnly", i))
 		}
 	}
-	return about(keys, "without a container nothing is mounted, so that the directory can be written as its permissions say")
+	return about(keys, "without a container nothing is mounted, and the directory's own permissions decide whether it can be written")
 }
 
 func about(keys []string, why string) []string {
