@@ -158,8 +158,9 @@ type NodeResources struct {
 
 // Head sets where Ray's head runs and what it gets if it has a node of its own.
 type Head struct {
-	// On is the worker group whose first worker is also the head. No other key of head may be set with it. Default: the
-	// first group on Slurm and local; none on KubeRay, where the head has a pod of its own that takes no tasks.
+	// On is the worker group whose first worker is also the head, or `head` for a head with a node of its own, which takes no tasks where there are
+	// workers. With a group no other key of head may be set. Default: head if cpus or another key of head is set, also as 0, and on KubeRay (a pod of its
+	// own); else the first group.
 	On string `json:"on,omitempty"`
 	// Early lets the head start before the workers, on a node of its own: job.prepare runs on it while the workers wait for their nodes together (job.start). On
 	// Slurm head and workers are then jobs of their own, on KubeRay the workers a gang of their own; lifetime.queue counts for each, and lifetime.max from the head's
