@@ -104,6 +104,7 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 	}
 	a.RememberLaunch(c.Spec)
 	watch, output, driver := watcher.New(a.UI), driverend.New(o.output.Driver(a)), &interrupt.Grace{Time: time.Duration(*c.Spec.Job.Grace)}
+	watch.Allow(c.Spec.Job.Restarts)
 	outcome, err := launcher.Run(ctx, l, c.Spec, payload, launcher.RunOptions{
 		Stdout: output, OnStatus: func(s launcher.Status) { driver.See(s); watch.See(s) }, Actions: interrupt.Watch(ctx, a, o.onInterrupt, driver.Now),
 		OnRefused: refused(ctx, a, o, c.Spec), Detach: o.detach, Logger: a.Logger(),

@@ -124,6 +124,7 @@ job:
 	if code := s.code(); code != runstate.CodeInterrupted {
 		t.Errorf("exit code %d, %q", code, s)
 	}
+	contains(t, "the restart", s.String(), "again: attempt 1 failed: the driver exited with code 3; attempt 2 begins (restart 1 of 1, job.restarts.driver)\n")
 	contains(t, "the receipt", s.String(), "\n  output  /")
 	if err := os.RemoveAll(filepath.Join(u.dir, "results")); err != nil {
 		t.Fatal(err)
