@@ -239,7 +239,7 @@ func TestReaderGone(t *testing.T) {
 	if code := c.ProcessState.ExitCode(); code != runstate.CodeOutputLost {
 		t.Errorf("exit code %d, %s", code, &stderr)
 	}
-	contains(t, "stderr", stderr.String(), "read keeps running")
+	contains(t, "stderr", stderr.String(), "The reader of the output (stdout) has ended. Detached; read keeps running")
 	u.want(0, "down", "read")
 }
 

@@ -126,6 +126,7 @@ job:
 	if code := s.code(); code != runstate.CodeInterrupted {
 		t.Errorf("exit code %d, %q", code, s)
 	}
+	contains(t, "the restart", s.String(), "again: attempt 1 failed: the driver exited with code 3; attempt 2 begins (restart 1 of 1, job.restarts.driver)\n")
 	contains(t, "the receipt", s.String(), "\n  output  /")
 	flat := strings.Join(strings.Fields(u.read("report.xml")), " ")
 	contains(t, "the report", flat, `<testsuite name="rayctl.again" tests="2" failures="0" errors="1" skipped="1"`)

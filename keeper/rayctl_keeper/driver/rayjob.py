@@ -202,7 +202,7 @@ def outcome(info, preparing=False):
     what = "job.prepare" if preparing else "the driver"
     message = info.get("message") or ""
     if info["status"] == JobState.STOPPED:
-        return End(Cause.INTERRUPTED, "the job was stopped through Ray's job API")
+        return End(Cause.INTERRUPTED, "the job was stopped with `rayctl stop` or through Ray's job API")
     raw = exit_code(info)
     if raw is not None:
         return prepare_end(raw) if preparing else driver_end(raw)
