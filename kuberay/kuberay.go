@@ -43,7 +43,7 @@ type Config struct {
 }
 
 // Launcher runs clusters in one namespace of one Kubernetes. It implements launcher.Launcher, Execer, NodeDialer, Checker,
-// Forgetter, Collector and Tender.
+// Forgetter, Reconciler and Tender.
 // Nothing is read or reached before the first call that needs it.
 type Launcher struct {
 	config Config
@@ -68,7 +68,7 @@ var (
 	_ launcher.Checker         = (*Launcher)(nil)
 	_ launcher.NetworkRenderer = (*Launcher)(nil)
 	_ launcher.Forgetter       = (*Launcher)(nil)
-	_ launcher.Collector       = (*Launcher)(nil)
+	_ launcher.Reconciler      = (*Launcher)(nil)
 	_ launcher.Tender          = (*Launcher)(nil)
 )
 

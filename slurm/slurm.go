@@ -52,10 +52,11 @@ type Launcher struct {
 }
 
 var (
-	_ launcher.Launcher  = (*Launcher)(nil)
-	_ launcher.Execer    = (*Launcher)(nil)
-	_ launcher.Forgetter = (*Launcher)(nil)
-	_ launcher.Checker   = (*Launcher)(nil)
+	_ launcher.Launcher   = (*Launcher)(nil)
+	_ launcher.Execer     = (*Launcher)(nil)
+	_ launcher.Forgetter  = (*Launcher)(nil)
+	_ launcher.Reconciler = (*Launcher)(nil)
+	_ launcher.Checker    = (*Launcher)(nil)
 )
 
 // New returns the launcher. It touches nothing yet.

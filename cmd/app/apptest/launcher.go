@@ -37,7 +37,7 @@ type Launcher struct {
 	Waits bool
 	// Refusal is what Launch and Validate answer, Failure what List does.
 	Refusal, Failure error
-	// Checks is what Check finds, Garbage what Collect does.
+	// Checks is what Check finds, Garbage what Reconcile does.
 	Checks  []launcher.Check
 	Garbage []launcher.Collected
 	// Cached are its Python environments.
@@ -290,10 +290,10 @@ func (l *Launcher) HeadsAreHere() bool { return true }
 // Check is Checks.
 func (l *Launcher) Check(context.Context, *spec.ClusterSpec) []launcher.Check { return l.Checks }
 
-// Collect is Garbage.
-func (l *Launcher) Collect(_ context.Context, dryRun bool) ([]launcher.Collected, error) {
-	if !dryRun {
-		l.Calls = append(l.Calls, "collect")
+// Reconcile is Garbage.
+func (l *Launcher) Reconcile(_ context.Context, s launcher.Scope) ([]launcher.Collected, error) {
+	if !s.DryRun {
+		l.Calls = append(l.Calls, "reconcile")
 	}
 	return l.Garbage, nil
 }
