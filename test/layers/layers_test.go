@@ -38,9 +38,9 @@ slurm/site
 slurm/controller/queue
 slurm/controller
 slurm/script
+slurm/slurmspec
 slurm/rundir
 slurm/remote
-slurm/slurmspec
 
 kuberay
 kuberay/doctor kuberay/podexec kuberay/resident kuberay/collect kuberay/tend kuberay/sizes
@@ -80,6 +80,9 @@ var guests = map[string][]string{
 	"tsp/tspspec":     {"local/localspec"},                    // and has its defaults
 	"cmd/app/apptest": {"local/localspec", "slurm/slurmspec"}, // the launcher in memory that tests of verbs use
 }
+
+// neutral are packages of Slurm's launcher that another batch system could import: they import nothing of Slurm.
+var neutral = []string{"slurm/rundir", "slurm/remote"}
 
 // launchers are the folders of the launchers.
 var launchers = []string{"kuberay", "local", "slurm", "tsp"}
@@ -178,6 +181,9 @@ func TestImportsPointDown(t *testing.T) {
 					t.Errorf("%s imports %s, which is for tests", folder, path)
 				}
 				continue
+			}
+			if slices.Contains(neutral, folder) && launcherOf(path) != "" && !slices.Contains(neutral, path) {
+				t.Errorf("%s imports %s: no other batch system could use it then", folder, path)
 			}
 			if rank[path] <= mine {
 				t.Errorf("%s imports %s, which does not stand below it", folder, path)
