@@ -154,7 +154,7 @@ func contextName(c Config) string {
 	rules.ExplicitPath = c.Kubeconfig
 	raw, err := rules.Load()
 	if err != nil {
-		return "" // kube has said so
+		return "" // kube has reported it
 	}
 	return raw.CurrentContext
 }

@@ -28,7 +28,7 @@ func onlyReading(rules []rbacv1.PolicyRule) (out []rbacv1.PolicyRule) {
 	return out
 }
 
-// TestReadersEndNothing: who may only read sees why a cluster cannot start, lists it, watches it, and is told which end is due, and so does a client that may do
+// TestReadersEndNothing: who may only read sees why a cluster cannot start, lists it, watches it, and gets the end that is due, and so does a client that may do
 // everything, even the one that has launched it. gc ends it, and so does a run or up that waits for it (TestNoImage).
 func TestReadersEndNothing(t *testing.T) {
 	pace.Parallel(t)

@@ -108,7 +108,7 @@ func launch(ctx context.Context, l Launcher, s *spec.ClusterSpec, p Payload, o R
 	}
 }
 
-// Attach watches a cluster that exists until it is gone, follows its job's output, and returns the receipt. It is the second
+// Attach watches a cluster that exists until it has ended, follows its job's output, and returns the receipt. It is the second
 // half of Run, and all of `rayctl logs -f` on a run. Unlike Run it changes nothing unless Actions ask for it.
 func Attach(ctx context.Context, l Launcher, id ID, o RunOptions) (*Outcome, error) {
 	return newView(l, id, o, 0).attach(ctx, 0)

@@ -101,7 +101,7 @@ func TestOthers(t *testing.T) {
 	if err := gcs.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer gcs.Wait() // its exit code tells nothing
+	defer gcs.Wait() // its exit code means nothing
 	defer in.Close()
 	all, err := at(t, t.TempDir()).List(within(t), launcher.Selector{Others: true})
 	if err != nil {

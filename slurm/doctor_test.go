@@ -116,6 +116,10 @@ func (b *bed) doctorFindings(t *testing.T) {
 	if err := b.StartController(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	// It refuses every request until the nodes have registered.
+	if checks := b.launcher().Check(t.Context(), b.named("doctor", "true")); len(failing(checks)) > 0 {
+		t.Errorf("when the controller has just started: %+v", checks)
+	}
 }
 
 // crowded: where no node is free for the head, doctor checks a smaller part of one and reports that. It waits half a minute for the head's; the function that

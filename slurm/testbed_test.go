@@ -136,7 +136,7 @@ func (b *bed) queue(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			waits := watchUntil(t, l, id, func(s launcher.Status) bool { return s.Reason.Code != "Submitted" })
+			waits := watchUntil(t, l, id, func(s launcher.Status) bool { return s.Reason.Code != runstate.ReasonSubmitted })
 			if waits.Phase != runstate.Queued || !slices.Contains([]string{"Resources", "Priority", "Pending"}, waits.Reason.Code) {
 				t.Errorf("status while it waits: %s, %+v", waits.Phase, waits.Reason)
 			}

@@ -158,7 +158,7 @@ func (a *App) defaultCluster(ctx context.Context, ls []launcher.Launcher, c *con
 	if len(mine) == 0 && len(all) > 0 {
 		return nil, launcher.Fail(runstate.CodeSpec, launcher.ErrNotFound, howToName, "there is no cluster of yours, but of other users: %s", names(all))
 	}
-	chosen, why, err := choose(mine, c, howToName)
+	chosen, why, err := choose(mine, c, howToName, func(name string) bool { return a.launched().FromElsewhere(name, c.File) })
 	if err != nil {
 		return nil, err
 	}

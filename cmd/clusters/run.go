@@ -102,8 +102,9 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 			return err
 		}
 	}
-	a.RememberLaunch(c.Spec)
+	a.RememberLaunch(c)
 	watch, output, driver := watcher.New(a.UI), driverend.New(o.output.Driver(a)), &interrupt.Grace{Time: time.Duration(*c.Spec.Job.Grace)}
+	watch.Allow(c.Spec.Job.Restarts)
 	outcome, err := launcher.Run(ctx, l, c.Spec, payload, launcher.RunOptions{
 		Stdout: output, OnStatus: func(s launcher.Status) { driver.See(s); watch.See(s) }, Actions: interrupt.Watch(ctx, a, o.onInterrupt, driver.Now),
 		OnRefused: refused(ctx, a, o, c.Spec), Detach: o.detach, Logger: a.Logger(),
@@ -238,7 +239,11 @@ func answerDetached(ctx context.Context, a *app.App, o *runOptions, c *app.Clust
 	} else if o.detach || o.output.Format == app.FormatName {
 		fmt.Fprintln(a.Out, c.ID)
 	}
-	a.UI.Note("Detached; %s keeps running", c.ID)
+	if interrupt.ReaderGone(a.Out) { // `rayctl run | head`
+		a.UI.Note("The reader of the output (stdout) has ended. Detached; %s keeps running", c.ID)
+	} else {
+		a.UI.Note("Detached; %s keeps running", c.ID)
+	}
 	a.Next("`rayctl logs -f "+string(c.ID)+"` follows it", "`rayctl down "+string(c.ID)+"` ends it")
 	return nil
 }

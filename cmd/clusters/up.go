@@ -94,7 +94,7 @@ func runUp(ctx context.Context, a *app.App, o *upOptions) error {
 			return err
 		}
 	}
-	a.RememberLaunch(c.Spec)
+	a.RememberLaunch(c)
 	actions := interrupt.Watch(ctx, a, interrupt.Stop, interrupt.NoDriver)
 	keep := report.RememberRefused(a, c.Spec)
 	opts := launcher.RunOptions{Actions: actions, OnRefused: func(err error) { keep(err) }, Detach: true, Logger: a.Logger()}

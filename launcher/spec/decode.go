@@ -38,7 +38,19 @@ func (d *Document) Decode() (*ClusterSpec, error) {
 	if err := dec.errs.orNil(); err != nil {
 		return nil, err
 	}
+	if head := d.root.get("head"); len(s.Workers) > 0 && s.Head.On == "" && (head.asksForNone("cpus") || head.asksForNone("gpus")) {
+		s.Head.On = HeadGroupName
+	}
 	return s, nil
+}
+
+// asksForNone reports whether a key is there with the number 0, which a ClusterSpec does not distinguish from a key that is not there.
+func (n *node) asksForNone(key string) bool {
+	if n == nil || n.get(key) == nil {
+		return false
+	}
+	amount, ok := n.get(key).float()
+	return ok && amount == 0
 }
 
 // decoder fills Go values from nodes and collects all errors.

@@ -67,7 +67,7 @@ func (w *Tunnel) Dial(ctx context.Context, address string) (net.Conn, error) {
 		case !fresh && !session.alive() && ctx.Err() == nil:
 			continue // cut while nobody used it
 		case !session.alive():
-			<-s.ended // it has said all
+			<-s.ended // its output is complete
 			if s.said.LastLine() != "" {
 				return nil, fmt.Errorf("the connection through srun was lost: %s", remote.Complaint(s.said))
 			}

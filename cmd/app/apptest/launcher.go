@@ -22,7 +22,7 @@ var Begin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // Launcher is a launcher in memory that keeps the promises of launcher.Launcher's comments, which launcher/conformance checks on the real ones: a name
 // with the same spec is the same cluster, with another one it is ErrConflict, ended it is ErrEnded until it is forgotten; Watch sends what is there at once,
-// and closes behind Gone; Dial is ErrNotReady before the cluster is ready and ErrNotFound once it is gone; Result is ErrNotEnded while it lives; the end
+// and closes behind Gone; Dial is ErrNotReady before the cluster is ready and ErrNotFound once it has ended; Result is ErrNotEnded while it lives; the end
 // of what does not exist is no error. Like the local launcher it runs a node's commands on this machine. Unlike any, a job ends at once.
 type Launcher struct {
 	// Title is Name's answer; "" is local.

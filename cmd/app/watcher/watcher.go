@@ -11,27 +11,33 @@ import (
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// Watcher shows the phases of one cluster as they change. While the driver runs, whose output is shown, it reports only lost workers and idle GPUs.
+// Watcher shows the phases of one cluster as they change. While the driver runs, whose output is shown, it reports only lost workers, new attempts and idle
+// GPUs.
 type Watcher struct {
 	ui     *terminal.UI
 	last   string
 	told   bool // that the GPUs do nothing
 	losses losses
+	again  restarts
 }
 
 // New makes the watcher of one cluster.
 func New(ui *terminal.UI) *Watcher { return &Watcher{ui: ui} }
 
+// Allow tells what job.restarts of the run allows, so that a new attempt is shown with what is left.
+func (w *Watcher) Allow(r spec.Restarts) { w.again.limit = &r }
+
 // See shows a status, if it is news.
 func (w *Watcher) See(s launcher.Status) {
-	idle := s.Reason.Code == runstate.CodeGPUsDoNothing
+	idle := s.Reason.Code == runstate.ReasonGPUsDoNothing
 	if idle && !w.told {
 		w.ui.Note("%s: %s", s.Name, s.Reason.Message)
 	}
 	w.told = idle
-	for _, sentence := range w.losses.news(s) {
+	for _, sentence := range slices.Concat(w.losses.news(s), w.again.news(s)) {
 		w.ui.Warn("%s", sentence)
 	}
 	running := s.Job.Preparing() && s.Job.Prepare.State == runstate.JobRunning || s.Job != nil && s.Job.State != runstate.JobWaiting && s.Job.State != runstate.JobPending

@@ -154,7 +154,7 @@ type StopArgs struct {
 	Signal     syscall.Signal
 }
 
-// Stop signals a daemon and returns when it is gone. A daemon that does not run is not an error.
+// Stop signals a daemon and returns when it has ended. A daemon that does not run is not an error.
 func (a *agent) Stop(args StopArgs, _ *struct{}) error {
 	if args.Node != "" {
 		return a.forward(args.Node, func(c *Client) error {
