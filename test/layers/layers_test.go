@@ -66,12 +66,13 @@ launcher
 launcher/keeper launcher/driverio launcher/spec/clientfiles launcher/spec/ignored launcher/spec/schema
 launcher/spec
 launcher/spec/environ launcher/spec/nearest launcher/spec/rayoptions launcher/spec/units
-launcher/runstate launcher/filelock launcher/sleep launcher/tail launcher/trust launcher/wholefile
 
 dashboardclient/pack
 dashboardclient
 dashboardclient/logstream
 dashboardclient/httpbody dashboardclient/lastaddress dashboardclient/poll dashboardclient/pydantic
+
+launcher/runstate launcher/filelock launcher/sleep launcher/tail launcher/trust launcher/wholefile
 `
 
 // guests are the only packages of launchers that others import, besides cmd, which lists the launchers.
