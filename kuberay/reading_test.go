@@ -54,7 +54,7 @@ func TestReadersEndNothing(t *testing.T) {
 		watchFor(t, l, id, "InvalidImageName", 6*time.Second) // one more look, and some
 	}
 	for _, dryRun := range []bool{true, false} {
-		found, err := b.limited(t, minimalRole(t)).Collect(t.Context(), dryRun)
+		found, err := b.limited(t, minimalRole(t)).Reconcile(t.Context(), launcher.Scope{DryRun: dryRun})
 		if err != nil || len(found) != 1 || found[0].Name != s.Name || !strings.Contains(found[0].Why, s.Image) {
 			t.Errorf("gc, dry run %v: %+v, %v", dryRun, found, err)
 		}

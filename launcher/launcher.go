@@ -168,7 +168,7 @@ type File struct {
 	Content []byte
 }
 
-// Optional abilities, found by type assertion; without one the caller returns Unsupported's clear error.
+// Optional abilities, found by type assertion; without one the caller returns Unsupported's clear error. Reconciler is in reconcile.go.
 type (
 	// Execer runs a command on a node of the cluster, in Ray's environment, and returns its exit code.
 	Execer interface {
@@ -227,11 +227,6 @@ type (
 	Scaler interface {
 		Scale(ctx context.Context, id ID, sizes []keeper.Scale) ([]runstate.Group, error)
 	}
-	// Collector does abandoned work, for gc: it concludes the runs of dead keepers, ends what waits in vain, and removes leftovers of dead clients and expired
-	// records. Launch also does this, as far as that takes no time.
-	Collector interface {
-		Collect(ctx context.Context, dryRun bool) ([]Collected, error)
-	}
 	// EnvironmentKeeper keeps Python environments on this machine, for gc.
 	EnvironmentKeeper interface {
 		Environments(ctx context.Context) ([]Environment, error)
@@ -278,13 +273,6 @@ type Check struct {
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail"`         // what was found
 	Hint   string `json:"hint,omitempty"` // next step if not OK
-}
-
-// Collected is one thing that gc removed, or would remove.
-type Collected struct {
-	What string `json:"what"` // "run directory", "process", "environment"
-	Name string `json:"name"`
-	Why  string `json:"why"`
 }
 
 // Environment is a Python environment that rayctl made and keeps.

@@ -140,7 +140,7 @@ func until(t *testing.T, l *onemachine.Launcher, name string, cond func(launcher
 	}
 	for last = range statuses {
 		if last.Due != nil {
-			launcher.Tend(ctx, l, launcher.ID(name), *last.Due, slog.Default())
+			launcher.ReconcileDue(ctx, l, launcher.ID(name), *last.Due, slog.Default())
 		}
 		if cond(last) {
 			break

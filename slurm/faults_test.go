@@ -240,7 +240,7 @@ func (b *bed) kept(t *testing.T, name string) {
 		t.Errorf("%d records after their time", n)
 	}
 	for _, dryRun := range []bool{true, false} { // to list has removed nothing
-		found, err := b.launcher().Collect(t.Context(), dryRun)
+		found, err := b.launcher().Reconcile(t.Context(), launcher.Scope{DryRun: dryRun})
 		if err != nil || len(found) != 1 || found[0].Name != name {
 			t.Errorf("collected (dry run: %v): %+v, %v", dryRun, found, err)
 		}

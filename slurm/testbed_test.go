@@ -171,7 +171,7 @@ func (b *bed) queue(t *testing.T) {
 func tend(t *testing.T, l launcher.Launcher, id launcher.ID) {
 	t.Helper()
 	s := watchUntil(t, l, id, func(s launcher.Status) bool { return s.Due != nil })
-	launcher.Tend(t.Context(), l, id, *s.Due, slog.Default())
+	launcher.ReconcileDue(t.Context(), l, id, *s.Due, slog.Default())
 }
 
 func (b *bed) down(t *testing.T, l launcher.Launcher, id launcher.ID) {

@@ -1,5 +1,5 @@
 // Package tend is what a client does for a cluster that it has launched, or is ending, while it watches it. Nothing depends on it: without such a
-// client the record's pod keeps what the next keeper must know, and Kubernetes ends what is left a few seconds later. Only launcher.WatchAndTend and Terminate
+// client the record's pod keeps what the next keeper must know, and Kubernetes ends what is left a few seconds later. Only WatchAndTend, which launcher.WatchAndReconcile calls, and Terminate
 // tend; Watch, List, Result and Dial change nothing.
 package tend
 

@@ -9,8 +9,16 @@ import (
 	"reflect"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/rayctl/rayctl/launcher/spec/units"
 )
+
+// Quantity is a Kubernetes quantity, for example 16Gi.
+type Quantity = resource.Quantity
+
+// Object is a free YAML or JSON object that is passed on.
+type Object map[string]any
 
 // Decode reads a cluster file strictly: one document, no unknown or repeated key, the right types and units. It neither fills in
 // defaults nor validates. The error is Errors or *Error; each names file and line.

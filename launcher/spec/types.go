@@ -6,20 +6,10 @@
 // Memory is a Kubernetes quantity (16Gi, 1500Gi, 500M) with every launcher.
 package spec
 
-import (
-	"k8s.io/apimachinery/pkg/api/resource"
-
-	"github.com/rayctl/rayctl/launcher/spec/units"
-)
+import "github.com/rayctl/rayctl/launcher/spec/units"
 
 // APIVersion is the only version of the cluster file so far.
 const APIVersion = "rayctl/v1"
-
-// Quantity is a Kubernetes quantity, for example 16Gi.
-type Quantity = resource.Quantity
-
-// Object is a free YAML or JSON object that is passed on.
-type Object map[string]any
 
 // ClusterSpec is a cluster file: one Ray cluster, how long it may live, and the job it is for.
 type ClusterSpec struct {
