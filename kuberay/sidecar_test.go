@@ -38,7 +38,11 @@ const pilotAgent = `"image": "rayproject/ray:2.60.0", "command": ["python3", "-c
 // holdApplicationUntilProxyStarts; to pods labelled for it as a native sidecar. asks: it leaves out pods that opt out as Istio documents.
 func (b bed) inject(t *testing.T, asNative, asks bool) {
 	t.Helper()
-	b.injectBeside(t, asNative, stubborn, func(pod corev1.Pod) bool { return !asks || pod.Labels["sidecar.istio.io/inject"] != "false" })
+	program := stubborn
+	if asNative {
+		program = native
+	}
+	b.injectBeside(t, asNative, program, func(pod corev1.Pod) bool { return !asks || pod.Labels["sidecar.istio.io/inject"] != "false" })
 }
 
 // injectBeside adds one that runs this program to these pods.
@@ -66,9 +70,9 @@ func (b bed) injectBeside(t *testing.T, asNative bool, program string, wanted fu
 func patchOf(pod corev1.Pod, asNative bool, program string) []byte {
 	switch {
 	case asNative && len(pod.Spec.InitContainers) == 0:
-		return []byte(`[{"op": "add", "path": "/spec/initContainers", "value": [` + fmt.Sprintf(proxy, native) + `]}]`)
+		return []byte(`[{"op": "add", "path": "/spec/initContainers", "value": [` + fmt.Sprintf(proxy, program) + `]}]`)
 	case asNative:
-		return []byte(`[{"op": "add", "path": "/spec/initContainers/0", "value": ` + fmt.Sprintf(proxy, native) + `}]`)
+		return []byte(`[{"op": "add", "path": "/spec/initContainers/0", "value": ` + fmt.Sprintf(proxy, program) + `}]`)
 	default:
 		return []byte(`[{"op": "add", "path": "/spec/containers/0", "value": ` + fmt.Sprintf(proxy, program) + `}]`)
 	}
