@@ -55,7 +55,7 @@ func (l *Launcher) Collect(ctx context.Context, dryRun bool) ([]launcher.Collect
 	if err != nil {
 		return nil, err
 	}
-	finder := collect.Finder{Client: c, Owner: l.owner, Log: l.log, State: l.stateOf, Terminate: l.Terminate}
+	finder := collect.Finder{Client: c, Owner: l.owner, Log: l.log, State: l.stateOf, Terminate: l.Terminate, Now: l.config.Now}
 	repairs, err := finder.Find(ctx)
 	failures := []error{err}
 	var out []launcher.Collected
