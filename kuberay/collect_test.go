@@ -44,7 +44,7 @@ func TestCollect(t *testing.T) {
 	finds := func(at time.Time, dryRun bool, want []launcher.Collected) {
 		t.Helper()
 		l := kuberay.New(kuberay.Config{Kubeconfig: b.kubeconfig, Now: func() time.Time { return at }})
-		found, err := l.Collect(t.Context(), dryRun)
+		found, err := l.Reconcile(t.Context(), launcher.Scope{DryRun: dryRun})
 		slices.SortFunc(found, func(a, b launcher.Collected) int { return strings.Compare(a.Name, b.Name) })
 		if err != nil || !slices.Equal(found, want) {
 			t.Errorf("gc at %s, dry run %v: %+v, %v, want %+v", at.Sub(begun), dryRun, found, err, want)

@@ -64,7 +64,7 @@ func TestNoKeeper(t *testing.T) {
 		0: nil, time.Hour: nil, 2 * time.Hour: {{What: "cluster", Name: "ends", Why: "lifetime.max has passed, and the client that kept it is gone"}},
 	} {
 		later := kuberay.New(kuberay.Config{Kubeconfig: b.LimitedKubeconfig(t, b.namespace, keeperlessRole(t)...), Now: func() time.Time { return time.Now().Add(ahead) }})
-		if found, err := later.Collect(t.Context(), true); err != nil || !slices.Equal(found, want) {
+		if found, err := later.Reconcile(t.Context(), launcher.Scope{DryRun: true}); err != nil || !slices.Equal(found, want) {
 			t.Errorf("gc in %s: %+v, %v, want %+v", ahead, found, err, want)
 		}
 	}

@@ -153,7 +153,7 @@ func unwatchedSidecars(t *testing.T) {
 		})
 	}
 	found := func(names ...launcher.ID) error {
-		all, err := b.l.Collect(t.Context(), true)
+		all, err := b.l.Reconcile(t.Context(), launcher.Scope{DryRun: true})
 		got := map[launcher.ID]string{}
 		for _, c := range all {
 			got[launcher.ID(c.Name)] = c.What + ": " + c.Why
@@ -184,7 +184,7 @@ func unwatchedSidecars(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.awaitNothing(t, bound)
-	if _, err := b.l.Collect(t.Context(), false); err != nil {
+	if _, err := b.l.Reconcile(t.Context(), launcher.Scope{}); err != nil {
 		t.Error(err)
 	}
 	b.awaitNothing(t, collected)
