@@ -98,7 +98,7 @@ func (b bed) scales(t *testing.T) {
 	refused("group w can have 0 to 3 nodes, and not 4", "w=4")
 	refused("group w can have at most 1 to 3 nodes, and not 5", "w=1:5")
 	refused("group fixed is not elastic", "w=3", "fixed=1") // none of it
-	u.succeeds(t, "w: 1 nodes, at least 1 and at most 2", "scale", "--launcher", "kuberay", "scaled", "w=1:2", "big=0:1")
+	u.succeeds(t, "w: 1 node, at least 1 and at most 2", "scale", "--launcher", "kuberay", "scaled", "w=1:2", "big=0:1")
 	if g := status().Groups; !slices.ContainsFunc(g, func(g runstate.Group) bool { return g.Name == "w" && g.Wanted == 1 && g.Min == 1 && g.Max == 2 }) {
 		t.Errorf("the sizes in force: %+v", g)
 	}

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"context"
 	"testing"
 
 	"github.com/rayctl/rayctl/cmd/app/apptest"
@@ -75,5 +76,25 @@ func TestTunnels(t *testing.T) {
 	apptest.Run(t, verbs, func() launcher.Launcher { return (&apptest.Launcher{Ray: &apptest.Ray{}}).With("dev") }, []apptest.Line{
 		{Args: "dashboard dev", Interrupt: true, Out: "http://127.0.0.1:", Err: "on the machine from which you logged in by ssh: `ssh -N -L "},
 		{Args: "dashboard dev", Interrupt: true, Out: "http://127.0.0.1:", Err: " ann@10.0.0.2`, then the same URL"},
+	})
+}
+
+// freePorts is a launcher whose heads are on this machine, each with a free port for its dashboard.
+type freePorts struct{ *apptest.Launcher }
+
+func (freePorts) Watch(context.Context, launcher.ID) (<-chan launcher.Status, error) {
+	statuses := make(chan launcher.Status, 1)
+	statuses <- launcher.Status{Head: runstate.Head{Dashboard: "http://127.0.0.1:20151"}}
+	return statuses, nil
+}
+
+// TestDashboardPort: 8265 is the dashboard, where nothing else listens on the heads' machine; other ports are there already.
+func TestDashboardPort(t *testing.T) {
+	with := func() launcher.Launcher { return freePorts{(&apptest.Launcher{Ray: &apptest.Ray{}}).With("dev")} }
+	apptest.Run(t, verbs, with, []apptest.Line{
+		{Args: "port-forward dev :8265", Interrupt: true, Out: "127.0.0.1:", Err: "the dashboard of dev has port 20151 on its node; `rayctl dashboard dev` also sends its token\n"},
+		{Args: "port-forward dev :8265", Interrupt: true, Out: "127.0.0.1:", Err: "reaches port 20151 of dev"},
+		{Args: "port-forward dev 8000", Code: runstate.CodeUsage, Err: "dev is on this machine, and so is its port 8000"},
+		{Args: "port-forward dev :8000", Interrupt: true, Out: "127.0.0.1:", Err: "reaches port 8000 of dev"},
 	})
 }

@@ -46,6 +46,7 @@ func NewRun(a *app.App) *cobra.Command {
 			"with the driver's exit code (128+signal), and leaves nothing allocated. COMMAND replaces job.entrypoint.\n\n" +
 			"The keeper, a process beside the cluster, controls the run. If rayctl is killed, the run continues, and `rayctl logs -f NAME` shows it again.\n" +
 			"With --name you can repeat the command: while the cluster or its record exists, the same command attaches to the run or shows how it ended.\n" +
+			"A driver that is to save before a time limit finds the moment in RAYCTL_ENDS_AT (epoch seconds): then it gets SIGTERM, and job.grace to end by itself.\n" +
 			"A line `rayctl-figure NAME=NUMBER` of the driver's own output puts that figure into the receipt and into the report of --junit.\n" +
 			"With -o stdout has only the document that -o asks for (json: the receipt, with --detach the run's state), and the driver's output goes to stderr.",
 		Example: "  rayctl run -- python train.py --lr 0.1\n" +

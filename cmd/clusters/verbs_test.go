@@ -41,6 +41,8 @@ func TestRunLines(t *testing.T) {
 		{Before: "run --name a -- true", Args: "run --name a -o json -- true", Out: `"cause": "succeeded"`, JSON: true, Err: "hello\n", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "run --name a -- false", Code: runstate.CodeSpec, Err: "the ended run a was a different one, with another command: true: choose another --name, or replace it with --recreate", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "history", Out: "a      local      2026-01-02T03:04:35Z   30 s   30             0      succeeded   true\n", Calls: []string{"launch a"}},
+		{Before: "run --name a -- true", Args: "run --name b -o json -- true", Out: `"state": "SUCCEEDED"`, JSON: true, Calls: []string{"launch a", "launch b"}},
+		{Before: "run --name a -- true", Args: "gc --older-than 0 --history", Out: "removed record a: ended 2026-01-02T03:04:35Z\nremoved receipt a: ended 2026-01-02T03:04:35Z\n", Calls: []string{"launch a", "collect", "forget a"}},
 		{Args: "up a", Files: map[string]string{"rayctl.yaml": "name: a", "serve.yaml": ""}, Err: "next: `rayctl serve apply -f serve.yaml a`; ", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "up a", Code: runstate.CodeSpec, Err: "cluster a has ended", Calls: []string{"launch a"}},
 		{Args: "run", Code: runstate.CodeSpec, Err: "there is no command to run: give it after --, as in `rayctl run -- python train.py`, or set job.entrypoint"},
@@ -194,7 +196,7 @@ func TestUpLines(t *testing.T) {
 	})
 	apptest.Run(t, verbs, func() launcher.Launcher { return &apptest.Launcher{Waits: true} }, []apptest.Line{
 		{Args: "up new -d", Err: "cluster new is Queued: 0 of 1 nodes", Calls: []string{"launch new"}},
-		{Before: "run --name a -d -- true", Args: "down a", Err: "cluster a runs 1 job(s), which are stopped\nending 1 cluster(s)\n", Calls: []string{"launch a", "terminate a"}},
+		{Before: "run --name a -d -- true", Args: "down a", Err: "cluster a runs a job, which is stopped\nending 1 cluster(s)\n", Calls: []string{"launch a", "terminate a"}},
 	})
 }
 
@@ -323,12 +325,13 @@ func TestKeepLines(t *testing.T) {
 		{Args: "extend nosuch --max 4h", Code: runstate.CodeSpec, Err: `no cluster named "nosuch"`},
 		{Args: "gc", Out: "removed process ray-7: its keeper is dead\n", Calls: []string{"reconcile"}},
 		{Args: "gc --dry-run", Out: "would remove process ray-7: its keeper is dead\n"},
-		{Args: "gc --dry-run", Out: "would remove", Err: "kept environment /envs/ray-2.60.0: 600 MB, last used 2026-01-02T03:04:05Z\n"},
+		{Args: "gc --dry-run", Out: "would remove", Err: "kept environment /envs/ray-2.60.0: 600 MB, last used 2026-01-02T03:04:05Z; --environments removes it if nothing uses it\n"},
 		{Args: "gc --environments --dry-run", Out: "would remove environment /envs/ray-2.60.0: not used\n"},
 		{Args: "gc --environments -o json", Out: `"name": "/envs/ray-2.60.0"`, JSON: true, Calls: []string{"reconcile", "collect environments"}},
 		{Args: "gc --older-than 10m", Out: "removed record old: ended 2026-01-02T03:05:35Z\n", Calls: []string{"reconcile", "forget old"}},
 		{Args: "gc --older-than 0 --dry-run -o json", Out: `"what": "record"`, JSON: true},
 		{Args: "gc --older-than 7d", Out: "ray-7: its keeper is dead\n", Calls: []string{"reconcile"}},
+		{Args: "gc --history", Code: runstate.CodeUsage, Err: "--history removes what --older-than chooses: add --older-than 0"},
 		{Args: "gc --older-than long", Code: runstate.CodeUsage, Err: "--older-than: "},
 		{Args: "gc -n", Code: runstate.CodeUsage, Err: "`rayctl gc` has no flag -n"},
 		{Args: "gc --dry-run -o json", Out: `"what": "process"`},

@@ -58,7 +58,7 @@ func showJob(ctx context.Context, a *app.App, o *jobsOptions, c *app.Connection)
 	if err != nil {
 		return err
 	}
-	if done, err := o.output.Structured(a.Out, j); done || err != nil {
+	if done, err := o.output.Structured(a.Out, documentOf(j)); done || err != nil {
 		return err
 	}
 	if o.output.Format == app.FormatName {

@@ -72,7 +72,7 @@ func runJobs(ctx context.Context, a *app.App, o *jobsOptions) error {
 	case err != nil:
 		return err
 	}
-	if done, err := o.output.Structured(a.Out, terminal.NonNil(jobs)); done || err != nil {
+	if done, err := o.output.Structured(a.Out, documentsOf(jobs)); done || err != nil {
 		return err
 	}
 	rows := [][]string{{"ID", "STATUS", "STARTED", "TOOK", "COMMAND"}}
