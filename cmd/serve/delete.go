@@ -88,7 +88,9 @@ func noneChosen(ctx context.Context, c *app.Connection) error {
 	if err != nil {
 		return err
 	}
-	maps.DeleteFunc(status.Applications, func(_ string, application dashboardclient.ServeApplication) bool { return application.Status == "DELETING" })
+	maps.DeleteFunc(status.Applications, func(_ string, application dashboardclient.ServeApplication) bool {
+		return application.Status == "DELETING"
+	})
 	if len(status.Applications) < 2 {
 		return nil
 	}
