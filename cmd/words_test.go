@@ -76,7 +76,6 @@ func TestFlagsOfOtherTools(t *testing.T) {
 		"run --nodes 2 -- x":                   "use --workers",
 		"run --num-nodes 2 -- x":               "use --workers",
 		"run --timeout 2h -- x":                "use --max TIME (end the cluster TIME after its nodes are granted, the start of Ray included) or --queue-timeout TIME (end",
-		"run --env-file .env -- x":             "use --env NAME[=VALUE]",
 		"run --dry-run -- x":                   "`rayctl render` shows what a launch would create",
 		"run --wait -- x":                      "it waits unless --detach",
 		"run -n 2 -- x":                        "`rayctl run` has no flag -n: use --name NAME (exact NAME of the cluster) or --workers",

@@ -35,7 +35,6 @@ var otherFlags = map[string][]string{
 	"junitxml":   {"junit"},
 	"junit-xml":  {"junit"},
 	"rm":         {"end-on-disconnect"},
-	"env-file":   {"env"},
 	"dir":        {"working-dir"},
 	"exclude":    {"excludes"},
 	"py-module":  {"py-modules"},
