@@ -27,6 +27,8 @@ type plain struct{ launcher.Launcher }
 func TestRunLines(t *testing.T) {
 	apptest.Run(t, verbs, func() launcher.Launcher { return &apptest.Launcher{Output: "hello\n"} }, []apptest.Line{
 		{Args: "run --name a -- true", Out: "hello\n", Err: "Starting run a on this machine (default launcher)\n", Calls: []string{"launch a"}},
+		{Args: "run --name a a.py -o json", Files: map[string]string{"a.py": ""}, Out: `"python a.py"`, Err: "hello\n", Calls: []string{"launch a"}},
+		{Args: "run --name a nosuch.py", Code: runstate.CodeUsage, Err: "Put the command after `--`: rayctl run --name a -- python nosuch.py\n"},
 		{Args: "run --name a -e API_KEY=x -- true", Out: "hello\n", Err: "--env API_KEY: Ray shows the environment of a job, and records keep it; `secrets: [API_KEY]` in the cluster file", Calls: []string{"launch a"}},
 		{Args: "run --name a -q -o name -- true", Out: "a\n", Err: "hello\n", Calls: []string{"launch a"}},
 		{Args: "run --name a -o json -- true", Out: `"cause": "succeeded"`, JSON: true, Err: "hello\n", Calls: []string{"launch a"}},

@@ -221,7 +221,7 @@ func newestJob(ctx context.Context, c *app.Connection) (string, error) {
 			return jobs[i].SubmissionID, nil
 		}
 	}
-	return "", launcher.Fail(runstate.CodeSpec, nil, "`rayctl submit -- COMMAND` runs one", "the cluster had no job yet")
+	return "", launcher.Fail(runstate.CodeSpec, nil, "`rayctl submit -- COMMAND` runs one, and `rayctl serve logs` shows the logs of applications", "the cluster had no job yet")
 }
 
 // recordLogs shows the saved output of a run that has ended.

@@ -134,7 +134,7 @@ func TestJobLines(t *testing.T) {
 	apptest.Run(t, verbs, func() launcher.Launcher { return (&apptest.Launcher{Ray: &apptest.Ray{}}).With("dev") }, []apptest.Line{
 		{Args: "jobs", Err: "there is no job"},
 		{Args: "jobs -o json", Out: "[]\n"},
-		{Args: "logs", Code: runstate.CodeSpec, Err: "the cluster had no job yet: `rayctl submit -- COMMAND` runs one"},
+		{Args: "logs", Code: runstate.CodeSpec, Err: "the cluster had no job yet: `rayctl submit -- COMMAND` runs one, and `rayctl serve logs` shows the logs of applications"},
 	})
 }
 
