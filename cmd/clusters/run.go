@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -40,10 +42,10 @@ type runOptions struct {
 func NewRun(a *app.App) *cobra.Command {
 	o := &runOptions{}
 	c := &cobra.Command{
-		Use:   "run [-f FILE] [flags] [-- COMMAND...]",
+		Use:   "run [-f FILE] [flags] [SCRIPT.py | -- COMMAND...]",
 		Short: "Run one job on a cluster of its own, from launch to release",
 		Long: "run launches the cluster that the cluster file describes, submits the job once every node is there, shows the driver's output on stdout, exits\n" +
-			"with the driver's exit code (128+signal), and leaves nothing allocated. COMMAND replaces job.entrypoint.\n\n" +
+			"with the driver's exit code (128+signal), and leaves nothing allocated. COMMAND replaces job.entrypoint. SCRIPT.py alone is run as -- python SCRIPT.py.\n\n" +
 			"The keeper, a process beside the cluster, controls the run. If rayctl is killed, the run continues, and `rayctl logs -f NAME` shows it again.\n" +
 			"With --name you can repeat the command: while the cluster or its record exists, the same command attaches to the run or shows how it ended.\n" +
 			"A driver that is to save before a time limit finds the moment in RAYCTL_ENDS_AT (epoch seconds): then it gets SIGTERM, and job.grace to end by itself.\n" +
@@ -54,9 +56,17 @@ func NewRun(a *app.App) *cobra.Command {
 			"  rayctl run --prepare 'python load.py' -- python train.py\n" +
 			"  rayctl run --name nightly-42 --junit report.xml -- python train.py\n" +
 			"  rayctl run --workers 4 --cpus-per-worker 8 --detach -- python train.py",
-		Args: a.AtMost(0),
+		Args: func(c *cobra.Command, args []string) error {
+			if loneScript(c, args) {
+				return nil
+			}
+			return a.AtMost(0)(c, args)
+		},
 		RunE: func(c *cobra.Command, args []string) error {
 			_, o.command = app.SplitDash(c, args)
+			if loneScript(c, args) {
+				o.command = []string{"python", args[0]}
+			}
 			return runRun(c.Context(), a, o)
 		},
 	}
@@ -70,6 +80,15 @@ func NewRun(a *app.App) *cobra.Command {
 	f.BoolVar(&o.recreate, "recreate", false, "with --name: replace the cluster or record of that name")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName)
 	return c
+}
+
+// loneScript reports whether a Python file of this directory is the only argument: nothing else can be meant.
+func loneScript(c *cobra.Command, args []string) bool {
+	if len(args) != 1 || c.ArgsLenAtDash() >= 0 || filepath.Ext(args[0]) != ".py" {
+		return false
+	}
+	info, err := os.Stat(args[0])
+	return err == nil && info.Mode().IsRegular()
 }
 
 // runRun takes one job through its whole life.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/app/driverend"
+	"github.com/rayctl/rayctl/cmd/app/jobend"
 	"github.com/rayctl/rayctl/cmd/config"
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
@@ -120,7 +121,7 @@ func runSubmit(ctx context.Context, a *app.App, o *submitOptions) error {
 	if done.Status == dashboardclient.JobFailed {
 		output.HintMissing(a.UI)
 	}
-	return jobOutcome(a, done)
+	return jobend.Outcome(a, done.Job, done.notStarted)
 }
 
 // jobSection is the job section of the cluster file, overridden by flags.

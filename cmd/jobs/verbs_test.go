@@ -120,7 +120,7 @@ func TestJobLines(t *testing.T) {
 		{Args: "logs dev --tail -1", Code: runstate.CodeUsage, Err: "--tail and --attempt cannot be negative"},
 		{Args: "logs dev --attempt 1 --node x", Code: runstate.CodeUsage, Err: "--attempt applies to a run's own output"},
 		{Args: "logs a b c", Code: runstate.CodeUsage, Err: "`rayctl logs` takes a cluster and a job"},
-		{Args: "logs nosuch", Code: runstate.CodeSpec, Err: `no cluster named "nosuch"`},
+		{Args: "logs nosuch", Code: runstate.CodeSpec, Err: `no cluster named "nosuch": ` + "`rayctl ls` shows yours, and `rayctl logs -c CLUSTER nosuch` shows the output of a job\n"},
 		{Args: "stop -c dev raysubmit_1", Err: "job raysubmit_1 is SUCCEEDED"},
 		{Args: "stop -c dev raysubmit_1 --no-wait", Err: "local cluster dev"},
 		{Args: "stop dev raysubmit_1", Err: "job raysubmit_1 is SUCCEEDED"},
@@ -138,7 +138,7 @@ func TestJobLines(t *testing.T) {
 	apptest.Run(t, verbs, func() launcher.Launcher { return (&apptest.Launcher{Ray: &apptest.Ray{}}).With("dev") }, []apptest.Line{
 		{Args: "jobs", Err: "there is no job"},
 		{Args: "jobs -o json", Out: "[]\n"},
-		{Args: "logs", Code: runstate.CodeSpec, Err: "the cluster had no job yet: `rayctl submit -- COMMAND` runs one"},
+		{Args: "logs", Code: runstate.CodeSpec, Err: "the cluster had no job yet: `rayctl submit -- COMMAND` runs one, and `rayctl serve logs` shows the logs of applications"},
 	})
 }
 
