@@ -49,19 +49,22 @@ func matches(s launcher.Status, sel launcher.Selector) bool {
 	return (s.Ours || sel.Others) && !abandoned && sel.Matches(s)
 }
 
-// Collect does what nobody is left to do for this user's clusters, see collect.Finder.
-func (l *Launcher) Collect(ctx context.Context, dryRun bool) ([]launcher.Collected, error) {
+// Reconcile does what nobody is left to do for this user's clusters, see collect.Finder. A launch does nothing of it: it would list the pods of the namespace.
+func (l *Launcher) Reconcile(ctx context.Context, s launcher.Scope) ([]launcher.Collected, error) {
+	if s.Beside != "" {
+		return nil, nil
+	}
 	c, err := l.kube(ctx)
 	if err != nil {
 		return nil, err
 	}
-	finder := collect.Finder{Client: c, Owner: l.owner, Log: l.log, State: l.stateOf, Terminate: l.Terminate}
+	finder := collect.Finder{Client: c, Owner: l.owner, Log: l.log, State: l.stateOf, Terminate: l.Terminate, Now: l.config.Now}
 	repairs, err := finder.Find(ctx)
 	failures := []error{err}
 	var out []launcher.Collected
 	for _, r := range repairs {
 		out = append(out, r.Collected)
-		if !dryRun {
+		if !s.DryRun {
 			failures = append(failures, r.Do(ctx))
 		}
 	}

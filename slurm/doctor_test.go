@@ -116,6 +116,10 @@ func (b *bed) doctorFindings(t *testing.T) {
 	if err := b.StartController(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	// It refuses every request until the nodes have registered.
+	if checks := b.launcher().Check(t.Context(), b.named("doctor", "true")); len(failing(checks)) > 0 {
+		t.Errorf("when the controller has just started: %+v", checks)
+	}
 }
 
 // crowded: where no node is free for the head, doctor checks a smaller part of one and reports that. It waits half a minute for the head's; the function that
@@ -147,7 +151,7 @@ func (b *bed) crowded(t *testing.T) func() {
 // doctorOfContainer: doctor starts the container as the job does, imports Ray in it, and finds a missing image and a missing mount before a launch.
 func (b *bed) doctorOfContainer(t *testing.T, s *spec.ClusterSpec) {
 	t.Helper()
-	image := s.Image
+	image, mounts := s.Image, s.Mounts
 	for _, test := range []struct {
 		change func()
 		finds  string // the check that fails, "" none
@@ -168,6 +172,6 @@ func (b *bed) doctorOfContainer(t *testing.T, s *spec.ClusterSpec) {
 		if bad := failing(checks); !said || test.finds == "" && len(bad) > 0 || test.finds != "" && (len(bad) != 1 || !strings.HasPrefix(bad[0], test.finds)) {
 			t.Errorf("doctor finds %q, want %s with %q: %+v", bad, test.finds, test.says, checks)
 		}
-		s.Image, s.Mounts = image, nil
+		s.Image, s.Mounts = image, mounts
 	}
 }

@@ -142,7 +142,7 @@ func (b *bed) queue(t *testing.T) {
 			if told := len(notes) == 1 && strings.HasPrefix(notes[0], "Slurm itself cannot apply lifetime.queue") && strings.HasSuffix(notes[0], "timeLimit)"); told != (test.cause == "queue") || len(notes) > 1 {
 				t.Errorf("notes: %q", notes)
 			}
-			waits := watchUntil(t, l, id, func(s launcher.Status) bool { return s.Reason.Code != "Submitted" })
+			waits := watchUntil(t, l, id, func(s launcher.Status) bool { return s.Reason.Code != runstate.ReasonSubmitted })
 			if waits.Phase != runstate.Queued || !slices.Contains([]string{"Resources", "Priority", "Pending"}, waits.Reason.Code) {
 				t.Errorf("status while it waits: %s, %+v", waits.Phase, waits.Reason)
 			}
@@ -177,7 +177,7 @@ func (b *bed) queue(t *testing.T) {
 func tend(t *testing.T, l launcher.Launcher, id launcher.ID) {
 	t.Helper()
 	s := watchUntil(t, l, id, func(s launcher.Status) bool { return s.Due != nil })
-	launcher.Tend(t.Context(), l, id, *s.Due, slog.Default())
+	launcher.ReconcileDue(t.Context(), l, id, *s.Due, slog.Default())
 }
 
 func (b *bed) down(t *testing.T, l launcher.Launcher, id launcher.ID) {

@@ -11,10 +11,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rayctl/rayctl/cmd/config"
 	"github.com/rayctl/rayctl/cmd/launched"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/trust"
 	"github.com/rayctl/rayctl/launcher/wholefile"
 )
@@ -42,9 +42,9 @@ func (a *App) launched() launched.Memory {
 }
 
 // RememberLaunch lets later commands find a cluster.
-func (a *App) RememberLaunch(s *spec.ClusterSpec) {
-	if err := a.launched().Remember(s, a.Now()); err != nil {
-		a.Logger().Debug("the launch is not remembered", "cluster", s.Name, "error", err)
+func (a *App) RememberLaunch(c *config.Loaded) {
+	if err := a.launched().Remember(c.Spec, c.File, a.Now()); err != nil {
+		a.Logger().Debug("the launch is not remembered", "cluster", c.Spec.Name, "error", err)
 	}
 }
 

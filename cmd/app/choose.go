@@ -43,8 +43,9 @@ func (a *App) List(ctx context.Context, ls []launcher.Launcher, ended bool) ([]L
 	return all, nil
 }
 
-// choose selects one cluster: living before ended, the file's before others, the newest of the ended.
-func choose(all []Listed, c *config.Loaded, howToName string) (Listed, string, error) {
+// choose selects one cluster: living before ended, the file's before others, the newest of the ended. An ended one is not meant in the directory of a cluster
+// file if another file launched it.
+func choose(all []Listed, c *config.Loaded, howToName string, elsewhere func(name string) bool) (Listed, string, error) {
 	living := slices.DeleteFunc(slices.Clone(all), func(l Listed) bool { return l.Status.Phase.Ended() })
 	for _, part := range []struct {
 		clusters []Listed
@@ -56,7 +57,12 @@ func choose(all []Listed, c *config.Loaded, howToName string) (Listed, string, e
 				return found, "of " + c.File, nil
 			}
 		}
-		if found, ok := single(part.clusters, part.newest); ok {
+		found, ok := single(part.clusters, part.newest)
+		if ok && c.File != "" && found.Status.Phase.Ended() && elsewhere(found.Status.Name) {
+			return Listed{}, "", launcher.Fail(runstate.CodeSpec, launcher.ErrNotFound, "`rayctl run` or `rayctl up` makes one; "+howToName+" if you mean "+found.Status.Name,
+				"there is no cluster of %s (%s)", c.File, c.Spec.Name)
+		}
+		if ok {
 			if part.newest {
 				return found, "the last one", nil
 			}

@@ -34,6 +34,7 @@ func TestChoose(t *testing.T) {
 		return Listed{Status: launcher.Status{Name: name, Phase: phase, Created: time.Unix(int64(60*minute), 0)}}
 	}
 	file := &config.Loaded{Spec: &spec.ClusterSpec{Name: "grpo"}, File: "rayctl.yaml"}
+	elsewhere := func(name string) bool { return name == "of-another-file" }
 	none := &config.Loaded{Spec: &spec.ClusterSpec{Name: "folder"}}
 	for _, c := range []struct {
 		name string
@@ -50,8 +51,13 @@ func TestChoose(t *testing.T) {
 		{"two runs", []Listed{at("grpo-aaaaa", runstate.Ready, 1), at("grpo-abcde", runstate.Ready, 2)}, file, "", runstate.CodeUsage},
 		{"living before ended", []Listed{at("a", runstate.Gone, 2), at("b", runstate.Ready, 1)}, none, "b", 0},
 		{"the last ended", []Listed{at("a", runstate.Gone, 2), at("b", runstate.Gone, 1)}, none, "a", 0},
+		{"the last ended without a file here", []Listed{at("of-another-file", runstate.Gone, 2)}, none, "of-another-file", 0},
+		{"the last ended of another file", []Listed{at("a", runstate.Gone, 1), at("of-another-file", runstate.Gone, 2)}, file, "", runstate.CodeSpec},
+		{"the file's before the last ended of another", []Listed{at("grpo-abcde", runstate.Gone, 1), at("of-another-file", runstate.Gone, 2)}, file, "grpo-abcde", 0},
+		{"the only living of another file", []Listed{at("of-another-file", runstate.Ready, 2)}, file, "of-another-file", 0},
+		{"the last ended, launched from here under another name", []Listed{at("a", runstate.Gone, 2)}, file, "a", 0},
 	} {
-		got, _, err := choose(c.all, c.from, "")
+		got, _, err := choose(c.all, c.from, "", elsewhere)
 		if got.Status.Name != c.want || ExitCode(err) != c.code {
 			t.Errorf("%s: got %q, %v", c.name, got.Status.Name, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/rayctl/rayctl/cmd/config"
 	"github.com/rayctl/rayctl/launcher"
@@ -119,9 +120,19 @@ func (a *App) launchedAt(s *spec.ClusterSpec, name string) []*spec.ClusterSpec {
 	return nil
 }
 
+// rayJobPrefix begins the ids that Ray makes for jobs.
+const rayJobPrefix = "raysubmit_"
+
+// IsJobID reports whether an argument where a cluster or a job may be is a job: it cannot be a cluster's name.
+func IsJobID(arg string) bool { return arg != "" && spec.CheckName(arg) != nil }
+
 func (a *App) named(ctx context.Context, ls []launcher.Launcher, c *config.Loaded, name string) (*Cluster, error) {
-	if err := spec.CheckName(name); err != nil {
-		return nil, UsageError("`rayctl ls` shows yours", "%q cannot be a cluster's name: %v", name, err)
+	if strings.HasPrefix(name, rayJobPrefix) {
+		return nil, UsageError("`rayctl jobs -c CLUSTER JOB` shows it, `rayctl logs -c CLUSTER JOB` its output, and `rayctl stop -c CLUSTER JOB` stops it",
+			"%s is a job, not a cluster", name)
+	}
+	if spec.CheckName(name) != nil {
+		return nil, UsageError("`rayctl ls` shows your clusters", "%q cannot be a cluster's name, which has at most %d lower-case letters, digits and -", name, spec.MaxNameLength)
 	}
 	chosen := ls[0]
 	if len(ls) > 1 || chosen.Name() == spec.Fallback() { // where a list costs nothing, nothing is claimed of a cluster that does not exist
@@ -158,7 +169,7 @@ func (a *App) defaultCluster(ctx context.Context, ls []launcher.Launcher, c *con
 	if len(mine) == 0 && len(all) > 0 {
 		return nil, launcher.Fail(runstate.CodeSpec, launcher.ErrNotFound, howToName, "there is no cluster of yours, but of other users: %s", names(all))
 	}
-	chosen, why, err := choose(mine, c, howToName)
+	chosen, why, err := choose(mine, c, howToName, func(name string) bool { return a.launched().FromElsewhere(name, c.File) })
 	if err != nil {
 		return nil, err
 	}

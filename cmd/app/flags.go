@@ -28,14 +28,13 @@ var otherFlags = map[string][]string{
 	"nodes":      {"workers", "node"},
 	"num-nodes":  {"workers"},
 	"replicas":   {"workers"},
-	"timeout":    {"queue-timeout", "max"},
+	"timeout":    {"max", "queue-timeout"},
 	"time":       {"max"},
 	"time-limit": {"max"},
 	"walltime":   {"max"},
 	"junitxml":   {"junit"},
 	"junit-xml":  {"junit"},
 	"rm":         {"end-on-disconnect"},
-	"env-file":   {"env"},
 	"dir":        {"working-dir"},
 	"exclude":    {"excludes"},
 	"py-module":  {"py-modules"},
@@ -62,7 +61,6 @@ var otherFlags = map[string][]string{
 const (
 	elasticWay = "a worker group of the cluster file has minReplicas and maxReplicas (docs/elastic.md), and `rayctl scale` changes them"
 	secretWay  = "a command line is shown to other users of the machine: `secrets: [NAME]` in the cluster file takes NAME from your environment or a file"
-	slurmWay   = "it is a key of the section slurm of the cluster file (docs/slurm.md), or `--set slurm.%s=VALUE`"
 	purgeWay   = "the record of what has ended is kept for lifetime.keep, and `rayctl gc --older-than 0` removes it now"
 )
 
@@ -74,9 +72,6 @@ var otherWays = map[string]string{
 	"secrets":     secretWay,
 	"secret-env":  secretWay,
 	"purge":       purgeWay,
-	"partition":   fmt.Sprintf(slurmWay, "partition"),
-	"account":     fmt.Sprintf(slurmWay, "account"),
-	"qos":         fmt.Sprintf(slurmWay, "qos"),
 	"timeout":     "`timeout 10m rayctl ...` ends it after 10 minutes with code 124",
 	"headers":     "other users of the machine can read a command line: export RAY_JOB_HEADERS, in the format of `ray job`",
 	"dry-run":     "`rayctl render` shows what a launch would create, `rayctl validate` checks the file",
@@ -100,7 +95,7 @@ func (a *App) flagError(c *cobra.Command, err error) error {
 	case !errors.As(err, &unknown):
 		return usage(c, err)
 	}
-	if first, ok := strayCommand(c); ok {
+	if first, ok := strayCommand(c); ok && !slices.Contains(a.args, "--") { // else the command is where it belongs, and the flag is wrong
 		return a.afterDash(c, first)
 	}
 	name := unknown.GetSpecifiedName()
@@ -127,6 +122,9 @@ func rightFlag(c *cobra.Command, name string) string {
 	}
 	if way := otherWays[name]; way != "" {
 		return way
+	}
+	if section, key := spec.OtherFlag(name); key != "" {
+		return fmt.Sprintf("it is a key of the section %s of the cluster file (docs/cluster-file.md), or `--set %s=VALUE`", section, key)
 	}
 	var names []string
 	c.Flags().VisitAll(func(f *pflag.Flag) {

@@ -28,7 +28,7 @@ var scalarFlags = []scalarFlag{
 
 // selectionFlags are the scalar flags of commands that only need to find clusters: --launcher, and what launchers register.
 func selectionFlags() []scalarFlag {
-	flags := []scalarFlag{{"launcher", "launcher", "substrate: " + oneOf(Launchers()) + " (default: the file's section, else " + spec.Fallback() + ")"}}
+	flags := []scalarFlag{{"launcher", "launcher", "where the cluster runs: " + oneOf(Launchers()) + " (default: the file's section, else " + spec.Fallback() + ")"}}
 	for _, s := range spec.Substrates() {
 		for _, f := range s.Flags {
 			flags = append(flags, scalarFlag{f.Name, f.Key, f.Usage})
@@ -94,6 +94,7 @@ func AddJob(fs *pflag.FlagSet) {
 
 func addEnv(fs *pflag.FlagSet) {
 	addArray(fs, "env", "e", "variable of the job's environment; without a value, it has the value of this machine: `NAME[=VALUE]`")
+	addArray(fs, "env-file", "", "`FILE` of lines NAME=VALUE, as .env files are ($NAME is an earlier variable of the file, single quotes keep the $); --env has precedence")
 }
 
 // ours marks the flags of AddSelection, AddSpec and AddJob: a command's own --max or --name may have another meaning.

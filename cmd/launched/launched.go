@@ -27,13 +27,34 @@ type Memory struct{ Dir string }
 type launch struct {
 	At    time.Time `json:"at"`
 	Ended bool      `json:"ended"`
+	// From is the cluster file, or without one the directory in which the command ran; "" for launches of older versions.
+	From string `json:"from,omitempty"`
 	// Where has the launcher and its section, and nothing else of the cluster.
 	Where *spec.ClusterSpec `json:"where"`
 }
 
-// Remember notes where a cluster is launched.
-func (m Memory) Remember(s *spec.ClusterSpec, now time.Time) error {
-	return m.write(s.Name, launch{At: now, Where: placeOf(s)})
+// Remember notes where a cluster is launched, and from which cluster file ("": from none).
+func (m Memory) Remember(s *spec.ClusterSpec, file string, now time.Time) error {
+	return m.write(s.Name, launch{At: now, From: origin(file), Where: placeOf(s)})
+}
+
+// origin is what From has for a cluster file.
+func origin(file string) string {
+	path, err := filepath.Abs(file) // of "": the working directory
+	if err != nil {
+		return ""
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
+}
+
+// FromElsewhere reports whether the cluster of this name is remembered as launched from another cluster file, and from another directory than that of file.
+func (m Memory) FromElsewhere(name, file string) bool {
+	l, ok := m.read(name)
+	here := origin(file)
+	return ok && l.From != "" && l.From != here && l.From != filepath.Dir(here)
 }
 
 // Ended notes that Living need not name the cluster's place any more.

@@ -29,7 +29,7 @@ func TestMemory(t *testing.T) {
 	here := cluster(t, "here", "local", "")
 	remember := func(s *spec.ClusterSpec) {
 		t.Helper()
-		if err := m.Remember(s, now); err != nil {
+		if err := m.Remember(s, "", now); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -80,7 +80,7 @@ func TestMemory(t *testing.T) {
 func TestMemoryIsBounded(t *testing.T) {
 	m := launched.Memory{Dir: t.TempDir()}
 	for i := range 205 {
-		if err := m.Remember(cluster(t, fmt.Sprint("c", i), "local", ""), time.Now()); err != nil {
+		if err := m.Remember(cluster(t, fmt.Sprint("c", i), "local", ""), "", time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -89,5 +89,25 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	if m.Of("c204", cluster(t, "x", "slurm", "")) == nil {
 		t.Error("the last launch is not remembered")
+	}
+}
+
+// TestFromElsewhere: a cluster is known to be of another cluster file, if it is; one without a file belongs to its directory.
+func TestFromElsewhere(t *testing.T) {
+	m, here, there := launched.Memory{Dir: t.TempDir()}, t.TempDir(), t.TempDir()
+	file := filepath.Join(here, "rayctl.yaml")
+	for _, launch := range []struct{ name, dir, file string }{
+		{"file", here, "rayctl.yaml"}, {"again", there, file}, {"none", here, ""}, {"other", here, "other.yaml"}, {"far", there, "rayctl.yaml"}, {"nowhere", there, ""},
+	} {
+		t.Chdir(launch.dir)
+		if err := m.Remember(cluster(t, launch.name, "local", ""), launch.file, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(t.TempDir())
+	for name, want := range map[string]bool{"file": false, "again": false, "none": false, "unknown": false, "other": true, "far": true, "nowhere": true} {
+		if got := m.FromElsewhere(name, file); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }

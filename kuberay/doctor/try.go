@@ -46,7 +46,7 @@ const (
 func tryOut(ctx context.Context, c *api.Client, s *spec.ClusterSpec, from Caller) []launcher.Check {
 	s.Name = "rayctl-doctor-" + strings.ToLower(rand.Text()[:5])
 	p, err := objects.NewPlan(spec.Copy(s), c.Namespace, from.Owner, c.Served.Gangs)
-	if err != nil { // what is wrong with the file was said before
+	if err != nil { // what is wrong with the file was reported before
 		p = nil
 	}
 	var checks []launcher.Check
@@ -126,7 +126,12 @@ func tryJob(c *api.Client, s *spec.ClusterSpec, p *objects.Plan) *batchv1.Job {
 		job.Spec.Parallelism = ptr.To(int32(0))
 		job.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "none", Image: "none"}}}
 	}
-	job.Spec.Template.Labels = objects.Merged(labels, map[string]string{objects.LabelManagedBy: objects.ManagedBy}) // for the namespace's NetworkPolicies
+	// What the keeper's pod has by kuberay.keeperPatch and for meshes; it is nobody's cluster. Of rayctl's own labels NetworkPolicies need one.
+	own := objects.Merged(job.Spec.Template.Labels)
+	for _, name := range []string{objects.LabelName, objects.LabelOwner, objects.LabelRole} {
+		delete(own, name)
+	}
+	job.Spec.Template.Labels = objects.Merged(own, labels, map[string]string{objects.LabelManagedBy: objects.ManagedBy})
 	return job
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/launcher/tail"
 	"github.com/rayctl/rayctl/slurm/remote"
 )
@@ -176,14 +177,36 @@ func (c Commands) Version(ctx context.Context) (string, error) {
 // main" (25.05 and later: "... 1795253221 a using ...").
 var testOnly = regexp.MustCompile(`to start at (\d+) `)
 
+// A controller that has just started knows no node until its slurmd has registered, for about 3 s here, and refuses with these words what it would take before
+// and after (ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE, with "Requested node config" before 19.05; measured on 24.11).
+const (
+	noSuchNode = "Requested node config"
+	nodesTime  = 20 * time.Second // for the nodes to register
+	nodesEvery = time.Second
+)
+
 // PlannedStart implements Controller.
 func (c Commands) PlannedStart(ctx context.Context, b Batch) (time.Time, error) {
-	_, said, err := runBoth(ctx, commandTime, c.Runner, c.asking("sbatch", "--test-only", b.File)...)
-	if err != nil {
-		return time.Time{}, err
+	for until := time.Now().Add(nodesTime); ; sleep.For(ctx, nodesEvery) {
+		_, said, err := runBoth(ctx, commandTime, c.Runner, c.asking("sbatch", "--test-only", b.File)...)
+		if err == nil {
+			return plannedStart(said), nil
+		}
+		if !strings.Contains(err.Error(), noSuchNode) || ctx.Err() != nil || time.Now().After(until) || !c.nodesUnknown(ctx) {
+			return time.Time{}, err
+		}
 	}
+}
+
+// nodesUnknown reports whether the controller waits for nodes to register. Where it cannot be asked it does not.
+func (c Commands) nodesUnknown(ctx context.Context) bool {
+	out, err := Run(ctx, c.Runner, c.clean("sinfo", "--noheader", "--states=unknown", "--format=%n")...)
+	return err == nil && strings.TrimSpace(out) != ""
+}
+
+func plannedStart(said string) time.Time {
 	if m := testOnly.FindStringSubmatch(said); m != nil {
-		return textTime(m[1]), nil
+		return textTime(m[1])
 	}
-	return time.Time{}, nil
+	return time.Time{}
 }

@@ -11,27 +11,33 @@ import (
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// Watcher shows the phases of one cluster as they change. While the driver runs, whose output is shown, it reports only lost workers and idle GPUs.
+// Watcher shows the phases of one cluster as they change. While the driver runs, whose output is shown, it reports only lost workers, new attempts and idle
+// GPUs.
 type Watcher struct {
 	ui     *terminal.UI
 	last   string
 	told   bool // that the GPUs do nothing
 	losses losses
+	again  restarts
 }
 
 // New makes the watcher of one cluster.
 func New(ui *terminal.UI) *Watcher { return &Watcher{ui: ui} }
 
+// Allow tells what job.restarts of the run allows, so that a new attempt is shown with what is left.
+func (w *Watcher) Allow(r spec.Restarts) { w.again.limit = &r }
+
 // See shows a status, if it is news.
 func (w *Watcher) See(s launcher.Status) {
-	idle := s.Reason.Code == runstate.CodeGPUsDoNothing
+	idle := s.Reason.Code == runstate.ReasonGPUsDoNothing
 	if idle && !w.told {
 		w.ui.Note("%s: %s", s.Name, s.Reason.Message)
 	}
 	w.told = idle
-	for _, sentence := range w.losses.news(s) {
+	for _, sentence := range slices.Concat(w.losses.news(s), w.again.news(s)) {
 		w.ui.Warn("%s", sentence)
 	}
 	running := s.Job.Preparing() && s.Job.Prepare.State == runstate.JobRunning || s.Job != nil && s.Job.State != runstate.JobWaiting && s.Job.State != runstate.JobPending
@@ -53,8 +59,8 @@ func PhaseLine(s launcher.Status) string {
 		text = fmt.Sprintf("%s (attempt %d)", text, s.Attempt)
 	}
 	reason := s.Reason.Message
-	if s.Phase == runstate.Ready && s.Job != nil && reason == "" {
-		reason = "submitting the job"
+	if s.Phase == runstate.Ready && reason == "" {
+		reason = submitting(s.Job)
 	}
 	if reason != "" {
 		text += ": " + reason
@@ -66,6 +72,19 @@ func PhaseLine(s launcher.Status) string {
 		text += " [not reachable: " + s.Unreachable + "]"
 	}
 	return terminal.OneLine(text)
+}
+
+// submitting is what a Ready cluster with a job waits for, "" if that is nothing any more.
+func submitting(job *runstate.Job) string {
+	switch {
+	case job == nil || job.Preparing() && job.Prepare.State == runstate.JobRunning:
+		return ""
+	case job.State == runstate.JobWaiting && job.Prepare != nil && !job.Prepare.State.Terminal():
+		return "submitting job.prepare"
+	case job.State == runstate.JobWaiting || job.State == runstate.JobPending:
+		return "submitting the job"
+	}
+	return ""
 }
 
 // losses finds in successive statuses of a cluster the workers that were lost since the first one.

@@ -10,6 +10,8 @@ import (
 	"github.com/rayctl/rayctl/cmd/app/watcher"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
 // TestLostWorkers: a worker that is lost while somebody watches is reported once, also with --quiet.
@@ -66,9 +68,60 @@ func TestLostWorkers(t *testing.T) {
 	}
 }
 
+// TestRestartsAreTold: an attempt that is followed by another is reported once, with what job.restarts leaves; what was before somebody watched is not.
+func TestRestartsAreTold(t *testing.T) {
+	a, _, stderr := apptest.New()
+	a.Quiet = true
+	w, preempted := watcher.New(a.UI), units.Count(2)
+	w.Allow(spec.Restarts{Driver: 3, NodeFailure: -1, Preempted: &preempted})
+	s := launcher.Status{Name: "x", Phase: runstate.Ready, Job: &runstate.Job{State: runstate.JobRunning}, Attempt: 1}
+	see := func(cause, message string) {
+		s.Attempts = append(slices.Clone(s.Attempts), runstate.Attempt{Attempt: s.Attempt, Cause: cause, Message: message})
+		w.See(s) // the keeper has not begun the next one yet
+		s.Attempt++
+		w.See(s)
+		w.See(s)
+	}
+	s.Attempt, s.Attempts = 2, []runstate.Attempt{{Attempt: 1, Cause: runstate.CauseDriverFailed}}
+	w.See(s)
+	see(runstate.CauseDriverFailed, "the driver exited with code 3")
+	see(runstate.CauseLost, "the head's\nraylet ended.")
+	see(runstate.CausePreempted, "")
+	see(runstate.CauseIdle, "a cause without restarts")
+	s.Attempts = append(slices.Clone(s.Attempts), runstate.Attempt{Attempt: s.Attempt, Cause: runstate.CauseDriverFailed}) // the end of the run
+	w.See(s)
+	if want := "x: attempt 2 failed: the driver exited with code 3; attempt 3 begins (restart 2 of 3, job.restarts.driver)\n" +
+		"x: attempt 3 ended: the head's raylet ended; attempt 4 begins (restart 1, job.restarts.nodeFailure: unlimited)\n" +
+		"x: attempt 4 ended: preempted; attempt 5 begins (restart 1 of 2, job.restarts.preempted)\n" +
+		"x: attempt 5 ended: a cause without restarts; attempt 6 begins\n"; stderr.String() != want {
+		t.Errorf("%q, want %q", stderr, want)
+	}
+}
+
 func lines(texts []string) (out []string) {
 	for _, text := range texts {
 		out = append(out, text+"\n")
 	}
 	return out
+}
+
+// TestSubmitting: a Ready cluster submits its job until the job runs, and job.prepare before it.
+func TestSubmitting(t *testing.T) {
+	job := func(state, prepare runstate.JobState) *runstate.Job {
+		if prepare == "" {
+			return &runstate.Job{State: state}
+		}
+		return &runstate.Job{State: state, Prepare: &runstate.Prepare{State: prepare}}
+	}
+	for want, jobs := range map[string][]*runstate.Job{
+		"Ready":                         {nil, job(runstate.JobRunning, ""), job(runstate.JobSucceeded, ""), job(runstate.JobWaiting, runstate.JobRunning), job(runstate.JobRunning, runstate.JobSucceeded)},
+		"Ready: submitting the job":     {job(runstate.JobWaiting, ""), job(runstate.JobPending, ""), job(runstate.JobWaiting, runstate.JobSucceeded)},
+		"Ready: submitting job.prepare": {job(runstate.JobWaiting, runstate.JobWaiting), job(runstate.JobWaiting, runstate.JobPending)},
+	} {
+		for _, j := range jobs {
+			if got := watcher.PhaseLine(launcher.Status{Phase: runstate.Ready, Job: j}); got != want {
+				t.Errorf("%+v: %q, want %q", j, got, want)
+			}
+		}
+	}
 }
