@@ -44,7 +44,7 @@ func TestRunLines(t *testing.T) {
 		{Before: "run --name a -- true", Args: "run --name a -- false", Code: runstate.CodeSpec, Err: "the ended run a was a different one, with another command: true: choose another --name, or replace it with --recreate", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "history", Out: "a      local      2026-01-02T03:04:35Z   30 s   30             0      succeeded   true\n", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "run --name b -o json -- true", Out: `"state": "SUCCEEDED"`, JSON: true, Calls: []string{"launch a", "launch b"}},
-		{Before: "run --name a -- true", Args: "gc --older-than 0 --history", Out: "removed record a: ended 2026-01-02T03:04:35Z\nremoved receipt a: ended 2026-01-02T03:04:35Z\n", Calls: []string{"launch a", "collect", "forget a"}},
+		{Before: "run --name a -- true", Args: "gc --older-than 0 --history", Out: "removed record a: ended 2026-01-02T03:04:35Z\nremoved receipt a: ended 2026-01-02T03:04:35Z\n", Calls: []string{"launch a", "reconcile", "forget a"}},
 		{Args: "up a", Files: map[string]string{"rayctl.yaml": "name: a", "serve.yaml": ""}, Err: "next: `rayctl serve apply -f serve.yaml a`; ", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "up a", Code: runstate.CodeSpec, Err: "cluster a has ended", Calls: []string{"launch a"}},
 		{Args: "run", Code: runstate.CodeSpec, Err: "there is no command to run: give it after --, as in `rayctl run -- python train.py`, or set job.entrypoint"},
