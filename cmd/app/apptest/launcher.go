@@ -319,8 +319,8 @@ func (l *Launcher) Forget(_ context.Context, id launcher.ID) error {
 	return nil
 }
 
-// serve makes Ray answer until the test ends.
-func (l *Launcher) serve(t *testing.T) {
+// Serve makes Ray answer until the test ends.
+func (l *Launcher) Serve(t *testing.T) {
 	if l.Ray != nil {
 		l.server = httptest.NewServer(l.Ray.handler())
 		t.Cleanup(l.server.Close)
