@@ -232,11 +232,22 @@ func (b *bed) others(t *testing.T) {
 	b.cancelledBySomebody(t, l, id)
 }
 
-// cancelledBySomebody: where the site has accounting, the end of a cluster whose job somebody cancelled names that user.
-func (b *bed) cancelledBySomebody(t *testing.T, l *slurm.Launcher, id launcher.ID) {
+// cancelledBySomebody: where the site has accounting, the end of a cluster whose job somebody cancelled names that user, if it waits as well as if it runs:
+// then the keeper has seen no more than a signal.
+func (b *bed) cancelledBySomebody(t *testing.T, l *slurm.Launcher, waiting launcher.ID) {
 	t.Helper()
-	b.scancel(t, id)
-	if st := watchUntil(t, l, id, isGone); st.Exit.Cause != runstate.CauseInterrupted || st.Exit.Message != "its job was cancelled by "+b.User() {
-		t.Errorf("exit: %+v", st.Exit)
+	s := b.named("ours-runs", "echo never")
+	s.Setup = "sleep 1000"
+	running, err := l.Launch(t.Context(), s, launcher.Payload{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.removed(t, l, running)
+	watchUntil(t, l, running, func(st launcher.Status) bool { return st.Phase == runstate.Starting })
+	for _, id := range []launcher.ID{waiting, running} {
+		b.scancel(t, id)
+		if st := watchUntil(t, l, id, isGone); st.Exit.Cause != runstate.CauseInterrupted || st.Exit.Message != "its job was cancelled by "+b.User() {
+			t.Errorf("exit of %s: %+v", id, st.Exit)
+		}
 	}
 }

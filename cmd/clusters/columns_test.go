@@ -1,16 +1,12 @@
 package clusters
 
 import (
-	"bytes"
 	"context"
-	"io"
 	"log/slog"
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
-	"github.com/creack/pty"
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
@@ -34,6 +30,7 @@ func (l listing) List(context.Context, launcher.Selector) ([]launcher.Status, er
 func (l listing) Watch(context.Context, launcher.ID) (<-chan launcher.Status, error) {
 	statuses := make(chan launcher.Status, 1)
 	statuses <- l.all[0]
+	close(statuses)
 	return statuses, nil
 }
 
@@ -62,13 +59,15 @@ func TestColumns(t *testing.T) {
 		{NewLs, "ls -a", []string{name, "Provisioning", "WAITING", path, "old", "Gone"}},
 		{NewLs, "ls -a -o wide", []string{name, path, "namespace/" + name, strings.Repeat("x", 40), "a.long.user@host.example"}},
 		{NewHistory, "history", []string{"old", "package-failed", "python", strings.Repeat("t", 40) + ".py", "1 h"}},
+		{NewEvents, "events " + name, []string{runstate.EventNode, "DEAD", "no", "space", path}},
+		{NewEvents, "events -w " + name, []string{runstate.EventNode, "DEAD", "no space", path}},
 		{NewStatus, "status " + name, []string{"Provisioning", path, name + "-0", "a-long-host.example", "DEAD"}},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			for _, variable := range []string{"HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"} {
 				t.Setenv(variable, t.TempDir())
 			}
-			text := onTerminal(t, columns, func(a *app.App) {
+			text := apptest.OnTerminal(t, columns, func(a *app.App) {
 				a.Launchers[localspec.Name] = func(*spec.ClusterSpec, *slog.Logger) (launcher.Launcher, error) {
 					return listing{&apptest.Launcher{}, []launcher.Status{living, ended}}, nil
 				}
@@ -76,42 +75,30 @@ func TestColumns(t *testing.T) {
 					t.Errorf("code %d", code)
 				}
 			})
-			for line := range strings.Lines(text) {
-				if n := utf8.RuneCountInString(strings.TrimRight(line, "\r\n")); n > columns {
-					t.Errorf("%d columns: %q", n, line)
-				}
-			}
-			for _, want := range c.want {
-				if !strings.Contains(text, want) {
-					t.Errorf("%q is not in\n%s", want, text)
-				}
-			}
+			apptest.Fits(t, text, columns, c.want...)
 		})
 	}
 }
 
-// onTerminal returns what a command writes to a terminal of so many columns.
-func onTerminal(t *testing.T, columns int, run func(a *app.App)) string {
-	t.Helper()
-	reader, tty, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
+// TestNotesFit: nor is a line of what `run` tells of its progress and its end, where a command that it names stays in one piece.
+func TestNotesFit(t *testing.T) {
+	const columns = 80
+	name := strings.Repeat("a-long-name-", 10)[:spec.MaxNameLength]
+	for _, variable := range []string{"HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"} {
+		t.Setenv(variable, t.TempDir())
 	}
-	defer reader.Close()
-	if err := pty.Setsize(tty, &pty.Winsize{Rows: 24, Cols: uint16(columns)}); err != nil { //nolint:gosec // it is small
-		t.Fatal(err)
+	t.Chdir(t.TempDir())
+	l := &apptest.Launcher{Code: 3, Output: "printed\n"}
+	for verb, want := range map[string][]string{
+		"run --name " + name + " --set job.entrypoint=false": {"Starting run " + name, name + " failed:", "`rayctl logs " + name + "`"},
+		"down nosuch-" + name[:33]:                           {"rayctl: no cluster named", "nosuch-" + name[:33]},
+	} {
+		text := apptest.OnTerminal(t, columns, func(a *app.App) {
+			a.Launchers[localspec.Name] = func(*spec.ClusterSpec, *slog.Logger) (launcher.Launcher, error) { return l, nil }
+			if code := a.Execute(t.Context(), apptest.Tree(NewRun, NewDown), strings.Fields(verb)); code == 0 {
+				t.Error("code 0")
+			}
+		})
+		apptest.Fits(t, text, columns, want...)
 	}
-	var text bytes.Buffer
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_, _ = io.Copy(&text, reader) // ends with EIO when the other side is closed
-	}()
-	a, _, _ := apptest.New()
-	a.Out, a.OutTTY = tty, true
-	a.Now = func() time.Time { return apptest.Begin.Add(time.Hour) }
-	run(a)
-	tty.Close()
-	<-done
-	return text.String()
 }

@@ -139,7 +139,7 @@ func printEvents(a *app.App, o *eventsOptions, events []runstate.Event) error {
 			fmt.Fprintln(a.Out, "---")
 			err = terminal.WriteYAML(a.Out, e)
 		default:
-			_, err = fmt.Fprintln(a.Out, eventLine(e))
+			err = terminal.WriteLine(a.Out, eventLine(e))
 		}
 		if err != nil {
 			return err

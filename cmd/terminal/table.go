@@ -19,7 +19,7 @@ const indent = 4
 const narrowest = 20
 
 // Table writes rows in columns; the first is the head. On a terminal the last column is wrapped between words, and columns that do not fit beside the
-// others are on a line of their own below them, as is a last cell with a long word.
+// others are on a line of their own below them, as is a last cell with a long word. Cells that are longer than such a line are wrapped, too.
 func Table(w io.Writer, rows [][]string) error {
 	for _, row := range rows {
 		for i, cell := range row {
@@ -63,16 +63,27 @@ func layout(rows [][]string, width int) string {
 			end = roomFor(row[last], end, width)
 			wrapped = wrap(row[last], max(width-end.begin, 1))
 		}
-		line := text{b: &b}
+		line, more := text{b: &b}, 0 // how many lines the cells so far have more than one
 		for i, c := range columns[:last] {
-			line.put(c, row[i])
+			for n, words := range cellLines(row[i], c, width) {
+				more += min(n, 1)
+				line.put(column{line: c.line + more, begin: c.begin}, words)
+			}
 		}
 		for i, words := range wrapped {
-			line.put(column{line: end.line + i, begin: end.begin}, words)
+			line.put(column{line: end.line + more + i, begin: end.begin}, words)
 		}
 		b.WriteByte('\n')
 	}
 	return b.String()
+}
+
+// cellLines are the lines of a cell that is not the last: one, if the terminal has room for it. Right of a longer one there is no other.
+func cellLines(cell string, place column, width int) []string {
+	if width == 0 || place.begin+utf8.RuneCountInString(cell) <= width {
+		return []string{cell}
+	}
+	return wrap(cell, max(width-place.begin, 1))
 }
 
 // roomFor is the place of a row's last cell: below the others if only there is room for its longest word, which a terminal would break otherwise.

@@ -62,6 +62,21 @@ c      Gone    /longer/than/the/whole/line/of/the/terminal/is
 `, "\n"+layout(long, 38)); d != "" {
 		t.Errorf("a long word: %s", d)
 	}
+	middle := [][]string{{"NAME", "COMMAND", "TYPE", "MESSAGE"}, {"a", "python train.py --lr 0.1 --epochs 20", "JOB", "failed"}, {"b", "true", "JOB", ""}}
+	if d := cmp.Diff(`
+NAME
+    COMMAND
+    TYPE   MESSAGE
+a
+    python train.py --lr
+    0.1 --epochs 20
+    JOB    failed
+b
+    true
+    JOB
+`, "\n"+layout(middle, 27)); d != "" {
+		t.Errorf("a long cell in the middle: %s", d)
+	}
 	if d := cmp.Diff("", layout(nil, 80)); d != "" {
 		t.Errorf("no row: %s", d)
 	}

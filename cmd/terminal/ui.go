@@ -80,13 +80,13 @@ func (u *UI) Note(format string, args ...any) {
 // Warn prints a line that stays, also with --quiet.
 func (u *UI) Warn(format string, args ...any) { u.Line(fmt.Sprintf(format, cleanArgs(args)...)) }
 
-// Line prints a line that stays, as it is: the caller cleans it.
+// Line prints a line that stays: the caller cleans it. On a terminal a long one is broken between words.
 func (u *UI) Line(s string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.erase()
 	u.newLine()
-	fmt.Fprintln(u.s.Err, s)
+	fmt.Fprintln(u.s.Err, fold(s, columnsOf(u.s.Err)))
 	u.draw()
 }
 

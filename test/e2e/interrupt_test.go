@@ -4,111 +4,17 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"io"
-	"os"
-	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/creack/pty"
-
+	"github.com/rayctl/rayctl/cmd/app/apptest"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/conformance/terminaltest"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/test/needs"
 )
-
-// screen collects a command's output and lets a test wait for it.
-type screen struct {
-	t      *testing.T
-	cmd    *exec.Cmd
-	tty    *os.File // nil: no terminal
-	mu     sync.Mutex
-	text   bytes.Buffer
-	change chan struct{}
-	read   chan struct{}
-}
-
-func (s *screen) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.text.Write(p)
-	select {
-	case s.change <- struct{}{}:
-	default:
-	}
-	return len(p), nil
-}
-
-func (s *screen) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
-
-// start runs a command in the background, on a terminal of its own or without one.
-func (u *user) start(terminal bool, args ...string) *screen {
-	u.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	u.t.Cleanup(cancel)
-	return startScreen(u.t, u.command(ctx, args...), terminal)
-}
-
-// startScreen starts a command on a terminal of its own or without one.
-func startScreen(t *testing.T, cmd *exec.Cmd, terminal bool) *screen {
-	t.Helper()
-	s := &screen{t: t, cmd: cmd, change: make(chan struct{}, 1), read: make(chan struct{})}
-	if !terminal {
-		s.cmd.Stdout, s.cmd.Stderr = s, s
-		if err := s.cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		close(s.read)
-		return s
-	}
-	tty, err := pty.Start(s.cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.tty = tty
-	t.Cleanup(func() { tty.Close() })
-	go func() {
-		defer close(s.read)
-		io.Copy(s, tty) // ends with EIO when the command has ended
-	}()
-	return s
-}
-
-// until waits until the text has appeared n times.
-func (s *screen) until(text string, n int) {
-	s.t.Helper()
-	end := time.After(limit)
-	for strings.Count(s.String(), text) < n {
-		select {
-		case <-s.change:
-		case <-end:
-			s.t.Fatalf("%q did not come; the screen: %q", text, s.String())
-		}
-	}
-}
-
-// key types on the terminal.
-func (s *screen) key(text string) {
-	s.t.Helper()
-	if _, err := s.tty.WriteString(text); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-// code waits for the end.
-func (s *screen) code() int {
-	s.t.Helper()
-	<-s.read
-	s.cmd.Wait()
-	return s.cmd.ProcessState.ExitCode()
-}
 
 const ctrlC = "\x03"
 
@@ -156,6 +62,9 @@ func TestCtrlCOnTerminal(t *testing.T) {
 		t.Errorf("stop: exit code %d, %q", code, again)
 	}
 	contains(t, "the screen", again.String(), "saved", "exit code 130")
+	for _, screen := range []*screen{s, watching, again} {
+		apptest.Fits(t, screen.String(), columns)
+	}
 	if out := u.want(0, "ls", "-o", "name").out; strings.Contains(out, "asked") {
 		t.Errorf("the run is still there: %s", out)
 	}
@@ -252,6 +161,7 @@ func TestUpCancelled(t *testing.T) {
 	if code := s.code(); code != runstate.CodeInterrupted {
 		t.Errorf("exit code %d, %q", code, s)
 	}
+	apptest.Fits(t, s.String(), columns)
 	if out := u.want(0, "ls", "-o", "name").out; strings.Contains(out, "cancelled") {
 		t.Errorf("still there: %s", out)
 	}
@@ -281,6 +191,8 @@ func TestExecOnTerminal(t *testing.T) {
 	if code := shell.code(); code != 5 || !strings.Contains(shell.String(), "going on") {
 		t.Errorf("a shell: exit code %d, %q", code, shell)
 	}
+
+	terminaltest.Shell(t, u.command(t.Context(), "exec", "shared")) // without a command
 
 	simple := u.start(true, "exec", "-it", "shared", "--", "sh", "-c", "echo ready; exec sleep 1000")
 	simple.until("ready", 1)

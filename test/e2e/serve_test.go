@@ -12,7 +12,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// TestServe applies an application, calls it through port-forward, and deletes it.
+// TestServe applies an application, calls it through port-forward, and deletes it; and applies what `rayctl init serve` writes.
 func TestServe(t *testing.T) {
 	u := sharedCluster(t)
 	u.write("app/app.py", "from ray import serve\n@serve.deployment\nclass H:\n    def __call__(self, request): return 'hello'\napp = H.bind()\n")
@@ -51,6 +51,14 @@ func TestServe(t *testing.T) {
 	}
 	u.want(0, "serve", "delete", "shared")
 	contains(t, "status", u.want(0, "serve", "status", "shared").err, "no application")
+
+	u.want(0, "init", "serve", "--dir", "made")
+	applied := u.want(0, "serve", "apply", "-f", "made/serve.yaml", "shared")
+	contains(t, "the template as it is", applied.out, "hello", "RUNNING", "HEALTHY")
+	if said, want := get(t, serveURL(t, applied.err, "hello")+"?name=you"), "hello you"; said != want {
+		t.Errorf("the template's application says %q, want %q", said, want)
+	}
+	u.want(0, "serve", "delete", "shared")
 }
 
 var urlLine = regexp.MustCompile(`(?m)(\w+): (http://127\.0\.0\.1:\d+/\S*)$`)

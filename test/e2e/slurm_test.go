@@ -10,8 +10,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/rayctl/rayctl/launcher/conformance/terminaltest"
 	"github.com/rayctl/rayctl/test/raytest"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
@@ -74,8 +76,9 @@ func TestGRPOOnSlurm(t *testing.T) {
 
 // slurmExample is an example's further arguments and site values, and its expected output.
 type slurmExample struct {
-	args []string
-	want string // a regular expression
+	args   []string
+	want   string // a regular expression
+	shared string // the copies of the run for a group
 }
 
 // TestSlurmExamples runs every examples/slurm-*.yaml on one site.
@@ -98,17 +101,19 @@ func TestSlurmExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	const all = "0,1,2,3,4,5,6,7"
+	team := s.team()
 	examples := map[string]slurmExample{
-		"slurm-gpu-gang.yaml": {nil, `trainer-0 on node\d: 16 CPUs, GPUs ` + all + `\ntrainer-1 on node\d: 16 CPUs, GPUs ` + all},
+		"slurm-gpu-gang.yaml": {[]string{"--name", "told", "--set", "job.shareDir=" + team}, `trainer-0 on node\d: 16 CPUs, GPUs ` + all + `\ntrainer-1 on node\d: 16 CPUs, GPUs ` + all,
+			filepath.Join(team, "told")},
 		"slurm-unlike-groups.yaml": {nil, `reward-0 on node4: 2 CPUs, GPUs none\nrollout-0 on node\d: 4 CPUs, GPUs (\d,){3}\d\n` +
-			`rollout-1 on node\d: 4 CPUs, GPUs (\d,){3}\d\ntrainer-0 on node\d: 8 CPUs, GPUs ` + all},
+			`rollout-1 on node\d: 4 CPUs, GPUs (\d,){3}\d\ntrainer-0 on node\d: 8 CPUs, GPUs ` + all, ""},
 		"slurm-containers.yaml": {
 			[]string{"--set", "image=" + image, "--set", "mounts=[{mountPath: /models, readOnly: true, source: {slurm: " + models + "}}]"},
-			`worker-0 on node\d: 2 CPUs, GPUs \d\nworker-1 on node\d: 2 CPUs, GPUs \d`},
+			`worker-0 on node\d: 2 CPUs, GPUs \d\nworker-1 on node\d: 2 CPUs, GPUs \d`, ""},
 		"slurm-early-head.yaml": {nil, `==> job.prepare <==\nweights are loaded here\n==> driver <==\nhead-0 on node4: 0 CPUs, GPUs none\ntrainer-0 on node\d: 8 CPUs, GPUs ` + all +
-			`\ntrainer-1 on node\d: 8 CPUs, GPUs ` + all},
-		"slurm-elastic.yaml": {nil, `(?s).*` + elasticLines},
-		"slurm-ssh.yaml":     {nil, `worker-0 on node\d: 2 CPUs, GPUs none\nworker-1 on node\d: 2 CPUs, GPUs none`},
+			`\ntrainer-1 on node\d: 8 CPUs, GPUs ` + all, ""},
+		"slurm-elastic.yaml": {nil, `(?s).*` + elasticLines, ""},
+		"slurm-ssh.yaml":     {nil, `worker-0 on node\d: 2 CPUs, GPUs none\nworker-1 on node\d: 2 CPUs, GPUs none`, ""},
 	}
 	listed, err := os.ReadFile(example(t, "README.md"))
 	if err != nil {
@@ -134,6 +139,9 @@ func TestSlurmExamples(t *testing.T) {
 				t.Errorf("printed %q, want %q\n%s", r.out, e.want, r.err)
 			}
 			contains(t, "the receipt", r.err, "succeeded")
+			if e.shared != "" {
+				s.isShared(e.shared, r.out)
+			}
 		})
 	}
 	t.Run("allocation", func(t *testing.T) { s := *s; s.t = t; s.inAllocation(t, python, image) })
@@ -184,4 +192,62 @@ import ray
 ray.init(log_to_driver=False)
 print("client", ray.util.client.ray.is_connected())'`, python), "client True")
 	contains(s.t, "the application", s.rayctl("exec", "served", "--", "python", "-c", get).out, "hello from Slurm")
+	s.daily("served")
+}
+
+// team is a directory of the shared file system, of a group that the user is in, as docs/sharing.md makes one for job.shareDir.
+func (s *site) team() string {
+	s.t.Helper()
+	dir := filepath.Join(s.Dir, "shared", "team")
+	group := os.Getgid()
+	if os.Getuid() == 0 {
+		group = teamID
+	}
+	for _, err := range []error{os.Mkdir(dir, 0o700), os.Chown(dir, -1, group), os.Chmod(dir, 0o2770)} {
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// isShared expects that the group of the directory above, and nobody else, may read how a run has ended and what it has printed.
+func (s *site) isShared(shared, printed string) {
+	s.t.Helper()
+	contains(s.t, "a shared run", s.rayctl("status", shared).out, "Gone", "the driver succeeded")
+	if out := s.rayctl("logs", shared).out; out != printed {
+		s.t.Errorf("the shared output is %q, want %q", out, printed)
+	}
+	above, err := os.Stat(filepath.Dir(shared))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for path, mode := range map[string]os.FileMode{shared: 0o750, filepath.Join(shared, "result.json"): 0o640, filepath.Join(shared, "driver.log"): 0o640} {
+		info, err := os.Stat(path)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if info.Mode().Perm() != mode || info.Sys().(*syscall.Stat_t).Gid != above.Sys().(*syscall.Stat_t).Gid {
+			s.t.Errorf("%s is %v", path, info.Mode())
+		}
+	}
+}
+
+// daily are the verbs with which people work on a cluster, as kuberay's test of that name has them.
+func (s *site) daily(name string) {
+	s.t.Helper()
+	contains(s.t, "top", s.rayctl("top", name).out, "NODE ", "head-0", "GiB")
+	contains(s.t, "ray status", s.rayctl("exec", name, "--", "ray", "status").out, "Pending Demands")
+	ctx, cancel := context.WithTimeout(s.t.Context(), limit)
+	defer cancel()
+	shell := s.Command(ctx, "", home.rayctl, "exec", name)
+	shell.Env = append(shell.Env, "XDG_RUNTIME_DIR="+s.Home(""), "TERM=dumb")
+	terminaltest.Shell(s.t, shell)
+	contains(s.t, "the logs of a node", s.rayctl("logs", name, "--node", "head-0").out, "raylet.out\n", "runtime_env_agent.log\n")
+	contains(s.t, "the agent's log", s.rayctl("logs", name, "--node", "head-0", "--file", "runtime_env_agent.log").out, "runtime_env_agent")
+	for id, stop := range map[string][]string{"named": {name, "named"}, "only": {name}} {
+		s.rayctl("submit", name, "--detach", "--submission-id", id, "--", "sleep", "600")
+		s.rayctl(append([]string{"stop"}, stop...)...)
+		contains(s.t, "a stopped job", s.rayctl("jobs", "-c", name, id).out, "STOPPED")
+	}
 }

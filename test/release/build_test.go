@@ -18,13 +18,24 @@ import (
 // root is the repository.
 const root = "../.."
 
-// snapshot is what `make snapshot` makes, for this machine's system alone.
+// target is a system for which a release has files, as goreleaser and Go name it.
+type target struct{ system, arch string }
+
+func (t target) String() string { return t.system + "_" + t.arch }
+
+// targets are the systems of .goreleaser.yaml; here is this machine's.
+var (
+	targets = []target{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}}
+	here    = target{runtime.GOOS, runtime.GOARCH}
+)
+
+// snapshot is what `make snapshot` makes.
 type snapshot struct {
 	dir     string // the files of a release
 	version string
 }
 
-// newSnapshot runs goreleaser on .goreleaser.yaml, with one system of four, directories of the test, and little compression, which takes most of a release's time.
+// newSnapshot runs goreleaser on .goreleaser.yaml, with directories of the test, and little compression, which takes most of a release's time.
 func newSnapshot(t *testing.T) snapshot {
 	t.Helper()
 	dir := t.TempDir()
@@ -43,7 +54,6 @@ func newSnapshot(t *testing.T) snapshot {
 	if len(config.Builds) != 1 || len(config.NFPMs) != 1 {
 		t.Fatalf(".goreleaser.yaml has %d builds and %d nfpms; this test knows of one each", len(config.Builds), len(config.NFPMs))
 	}
-	config.Builds[0]["targets"] = []string{runtime.GOOS + "_" + runtime.GOARCH}
 	for format, compression := range map[string]string{"deb": "none", "rpm": "gzip:1"} {
 		section, _ := config.NFPMs[0][format].(map[string]any)
 		if section == nil {
@@ -92,14 +102,22 @@ func shareDir(t *testing.T) string {
 	return filepath.Join("bin", filepath.Base(dir))
 }
 
-// file is the one of the release with this ending.
-func (s snapshot) file(t *testing.T, ending string) string {
+// file is the release's file with this ending for a target.
+func (s snapshot) file(t *testing.T, of target, ending string) string {
 	t.Helper()
-	found, _ := filepath.Glob(filepath.Join(s.dir, "*"+ending))
-	if len(found) != 1 {
-		t.Fatalf("files with the ending %s: %q", ending, found)
+	name := "rayctl_" + s.version + "_" + of.String() + ending
+	switch deb := strings.Replace(s.version, "-", "~", 1); ending { // packages are named by the conventions of their systems
+	case ".deb":
+		name = "rayctl_" + deb + "_" + of.arch + ending
+	case ".rpm":
+		name = "rayctl-" + deb + "-1." + map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[of.arch] + ending
 	}
-	return found[0]
+	path := filepath.Join(s.dir, name)
+	if _, err := os.Stat(path); err != nil {
+		all, _ := filepath.Glob(filepath.Join(s.dir, "*"))
+		t.Fatalf("%v; there are %q", err, all)
+	}
+	return path
 }
 
 // run runs a command in the repository and returns its stdout.

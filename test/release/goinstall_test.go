@@ -60,9 +60,9 @@ func TestGoInstall(t *testing.T) {
 		}
 	}
 	// A file that is embedded and not in the repository, or not as it is here, would be missed by users alone.
-	here, there := embedded(t, root), embedded(t, filepath.Join(modules, module+"@"+tag))
-	if d := cmp.Diff(here, there); d != "" || len(here) == 0 {
-		t.Errorf("%d embedded files (-here +installed):\n%s", len(here), d)
+	ours, there := embedded(t, root), embedded(t, filepath.Join(modules, module+"@"+tag))
+	if d := cmp.Diff(ours, there); d != "" || len(ours) == 0 {
+		t.Errorf("%d embedded files (-here +installed):\n%s", len(ours), d)
 	}
 }
 

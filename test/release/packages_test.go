@@ -15,8 +15,8 @@ import (
 	"github.com/rayctl/rayctl/test/needs"
 )
 
-// TestSnapshot makes the release files of these sources for this machine by goreleaser, installs the packages with dpkg and rpm into directories of their own,
-// uses what they brought, and removes them; and reads the archive, the checksums and the bill of materials.
+// TestSnapshot makes the release files of these sources by goreleaser, installs this machine's packages with dpkg and rpm into directories of their own,
+// uses what they brought, and removes them; and reads the archives, the checksums and the bills of materials of all systems.
 func TestSnapshot(t *testing.T) {
 	needs.RealSystem(t)
 	needs.That(t, runtime.GOOS == "linux", "Linux packages")
@@ -24,14 +24,16 @@ func TestSnapshot(t *testing.T) {
 	t.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin:/sbin") // dpkg wants ldconfig
 	s := newSnapshot(t)
 	t.Run("checksums", s.testChecksums)
-	t.Run("archive", s.testArchive)
-	t.Run("SBOM", s.testSBOM)
+	for _, of := range targets {
+		t.Run("archive of "+of.String(), func(t *testing.T) { s.testArchive(t, of) })
+		t.Run("SBOM of "+of.String(), func(t *testing.T) { s.testSBOM(t, of) })
+	}
 	t.Run("deb", s.testDeb)
 	t.Run("rpm", s.testRPM)
 }
 
 func (s snapshot) testDeb(t *testing.T) {
-	file := s.file(t, ".deb")
+	file := s.file(t, here, ".deb")
 	dir, dpkg := t.TempDir(), needs.Program(t, "dpkg", "dpkg")
 	admin := filepath.Join(dir, "var/lib/dpkg")
 	for _, name := range []string{"info", "updates"} {
@@ -63,7 +65,7 @@ func (s snapshot) testDeb(t *testing.T) {
 }
 
 func (s snapshot) testRPM(t *testing.T) {
-	file, dir := s.file(t, ".rpm"), t.TempDir()
+	file, dir := s.file(t, here, ".rpm"), t.TempDir()
 	as := []string{needs.Program(t, "rpm", "rpm"), "--root", dir, "--dbpath", "/var/lib/rpm"}
 	run(t, nil, append(as, "--install", "--nodeps", file)...) // nothing else is in dir
 	if changed := run(t, nil, append(as, "--verify", "--nodeps", "rayctl")...); changed != "" {

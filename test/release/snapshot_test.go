@@ -2,11 +2,11 @@ package release
 
 import (
 	"crypto/sha256"
+	"debug/buildinfo"
 	"encoding/hex"
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -25,9 +25,15 @@ func (s snapshot) testChecksums(t *testing.T) {
 			listed[name] = sum
 		}
 	}
+	var all []string
+	for _, of := range targets {
+		all = append(all, s.file(t, of, ".tar.gz"), s.file(t, of, ".cdx.json"))
+		if of.system == "linux" {
+			all = append(all, s.file(t, of, ".deb"), s.file(t, of, ".rpm"))
+		}
+	}
 	there := map[string]string{}
-	for _, ending := range []string{".tar.gz", ".deb", ".rpm", ".cdx.json"} {
-		file := s.file(t, ending)
+	for _, file := range all {
 		content, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -40,12 +46,9 @@ func (s snapshot) testChecksums(t *testing.T) {
 	}
 }
 
-// testArchive: what somebody without a package manager unpacks below ~/.local is laid out as there, and of root.
-func (s snapshot) testArchive(t *testing.T) {
-	file, dir := s.file(t, ".tar.gz"), t.TempDir()
-	if want := "rayctl_" + s.version + "_" + runtime.GOOS + "_" + runtime.GOARCH + ".tar.gz"; filepath.Base(file) != want {
-		t.Errorf("the archive is %s, want %s", filepath.Base(file), want)
-	}
+// testArchive: what somebody without a package manager unpacks below ~/.local is laid out as there, and of root, with a program for the system in the name.
+func (s snapshot) testArchive(t *testing.T, of target) {
+	file, dir := s.file(t, of, ".tar.gz"), t.TempDir()
 	run(t, nil, "tar", "-C", dir, "-xpzf", file)
 	got := files(t, dir, "")
 	for name, mode := range map[string]os.FileMode{
@@ -56,14 +59,28 @@ func (s snapshot) testArchive(t *testing.T) {
 			t.Errorf("%s in the archive has mode %v, want %v", name, got[name], mode)
 		}
 	}
+	built, err := buildinfo.ReadFile(filepath.Join(dir, "rayctl")) // of ELF and of Mach-O
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := map[string]string{}
+	for _, s := range built.Settings {
+		settings[s.Key] = s.Value
+	}
+	if settings["GOOS"] != of.system || settings["GOARCH"] != of.arch || settings["CGO_ENABLED"] != "0" {
+		t.Errorf("the program is built with %v", settings)
+	}
+	if of != here {
+		return
+	}
 	if out := run(t, nil, filepath.Join(dir, "rayctl"), "version"); !strings.HasPrefix(out, "rayctl v"+s.version+" (") {
 		t.Errorf("rayctl version: %q", out)
 	}
 }
 
 // testSBOM: it lists the modules in the binary, with their versions.
-func (s snapshot) testSBOM(t *testing.T) {
-	text, err := os.ReadFile(s.file(t, ".cdx.json"))
+func (s snapshot) testSBOM(t *testing.T, of target) {
+	text, err := os.ReadFile(s.file(t, of, ".cdx.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,8 +101,8 @@ func Run(t *testing.T, tree func(*app.App) *cobra.Command, open func() launcher.
 			WriteFiles(t, ".", line.Files)
 			l := open()
 			memory, _ := l.(*Launcher)
-			if served, ok := l.(interface{ serve(t *testing.T) }); ok { // also one around a Launcher
-				served.serve(t)
+			if served, ok := l.(interface{ Serve(t *testing.T) }); ok { // also one around a Launcher
+				served.Serve(t)
 			}
 			if line.Before != "" {
 				if code, _, said := execute(t, tree, l, Line{Args: line.Before}); code != 0 {

@@ -253,8 +253,8 @@ func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
 	return []launcher.File{{Name: "script.sh", Content: []byte("launch " + s.Name + ": " + s.Job.Entrypoint)}}, nil
 }
 
-// serve makes Ray answer until the test ends.
-func (l *Launcher) serve(t *testing.T) {
+// Serve makes Ray answer until the test ends.
+func (l *Launcher) Serve(t *testing.T) {
 	if l.Ray != nil {
 		l.server = httptest.NewServer(l.Ray.handler())
 		t.Cleanup(l.server.Close)

@@ -132,7 +132,7 @@ class Keeper:
                 self.leave(leaves)
                 self.cluster.restart(leaves)
             except AttemptLost as lost:
-                self.waiting.obey()  # Slurm signals the step and the keeper: the end of the step is none of its nodes'
+                self.waiting.obey_behind()
                 self.driver.collect(reachable=False)
                 self.cluster.restart(lost)
 

@@ -6,6 +6,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [os.path.dirname(HERE), HERE]
@@ -36,6 +37,23 @@ class Exits(unittest.TestCase):
             end = waits.signalled(number)
             self.assertEqual(end.cause, cause)
             self.assertTrue(end.message.startswith(model.SIGNALLED) and why in end.message, end.message)
+
+    def test_signal_behind(self):
+        """A step of Slurm that was cancelled ends before the keeper gets its signal; nodes that nobody signals together with the keeper have ended by themselves."""
+        class Bell:
+            signals = []
+
+            def wait(self, seconds):
+                self.signals.append(signal.SIGTERM)
+
+        for follow, cause in ((True, "interrupted"), (False, None)):
+            Bell.signals = []
+            waits = Waiting(orders(), Bell(), unittest.mock.Mock(asked=None), unittest.mock.Mock(signals_follow=follow), *[None] * 6)
+            try:
+                waits.obey_behind()
+                self.assertIsNone(cause)
+            except exits.End as end:
+                self.assertEqual(end.cause, cause)
 
     def test_records(self):
         def end(**info):

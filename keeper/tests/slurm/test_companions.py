@@ -32,6 +32,17 @@ class Asked(unittest.TestCase):
         self.assertEqual((code, dict(line.split("=", 1) for line in out.splitlines())), (0, kept))
 
 
+    def test_expected_start(self):
+        """Slurm takes a job without a time limit to last a year: an expected start that far away says nothing."""
+        unknown = "the expected start is unknown (jobs without a time limit)"
+        for ahead, told in ((364 * 86400.0, unknown), (3600.0, "Slurm expects to start it at "), (-5.0, "")):
+            job = listing.Found("7", "PENDING", time.time() + ahead, 0.0, "Priority")
+            words, start = listing.waits(job)
+            self.assertEqual((unknown in words, start is not None), (told == unknown, ahead == 3600.0))
+            _, _, words, never = listing.explained(job)
+            self.assertEqual((told in words, " start" in words.partition("(job 7)")[2], never), (True, bool(told), False))
+
+
 class Jobs(unittest.TestCase):
     """The commands are this class's: what they do in Slurm is tested with Slurm (slurm/elastic_test.go)."""
 

@@ -9,6 +9,7 @@ from rayctl_keeper.state.exits import Detached, End, Leaving, limit_end
 from rayctl_keeper.state.model import Cause
 
 POLL = 0.15  # seconds between questions while something is awaited
+FOLLOWS = 2.0  # seconds within which the keeper gets the signal that has ended its nodes
 LAZY = 1.0  # while nothing is expected, or where the end of the driver's process wakes the thread
 # Who sends a signal with these causes.
 WHY = {
@@ -50,6 +51,13 @@ class Waiting:
             raise self._mail.asked
         for number in self.signals():
             raise self.signalled(number)
+
+    def obey_behind(self):
+        """The same when nodes have ended. Slurm signals the step and the keeper: the end of the step, of which the keeper hears first, is none of its nodes'."""
+        until = time.monotonic() + FOLLOWS
+        while self._nodes.signals_follow and not self.signals() and time.monotonic() < until:
+            self._bell.wait(until - time.monotonic())
+        self.obey()
 
     def rest(self, seconds):
         """Waits and reads the mail, without acting on limits."""

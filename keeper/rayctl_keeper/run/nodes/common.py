@@ -20,6 +20,7 @@ class Nodes:
     """What the modes share: addresses, supervisors' reports, and names."""
 
     external = queued = False
+    signals_follow = False  # whoever ends the nodes by a signal sends it to the keeper, too, perhaps a moment later
     head_apart = False  # the head has an allocation of its own, before the others
     companions = None  # who asks for further jobs of a batch system (slurm/companions/companions.py)
 

@@ -31,6 +31,8 @@ def step_command(orders, run_dir, environ, log, how="--slurm"):
 class Step(Nodes):
     """One command that starts a supervisor on each node, such as srun. It carries what the supervisors report on its output."""
 
+    signals_follow = True
+
     def __init__(self, orders, run_dir, bell, log):
         super().__init__(orders, run_dir, bell, log)
         self.head_apart = bool(orders["start"].get("early"))

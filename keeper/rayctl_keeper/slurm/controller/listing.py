@@ -8,6 +8,7 @@ from rayctl_keeper.state.document import wall
 from rayctl_keeper.state.model import AllocationState
 
 FAR = 300 * 86400.0  # seconds: Slurm takes a job without a limit to last a year (slurm/site/check.go, forever)
+UNKNOWN = "; the expected start is unknown (jobs without a time limit)"  # as slurm/site/check.go, Expected
 FORMAT = "%i|%T|%S|%e|%r"
 
 # A job as squeue has it; start and end are planned ones of a job that waits.
@@ -23,15 +24,16 @@ def moment(text):
 def waits(job):
     """The sentence about a job in the queue, and when Slurm expects to start it."""
     text, start = "job %s: %s" % (job.id, job.reason), job.start
-    if start - time.time() > FAR:  # as slurm/site/check.go, Expected
-        return text + "; the expected start is unknown (jobs without a time limit)", None
+    if start - time.time() > FAR:
+        return text + UNKNOWN, None
     return text, wall(start) if start > time.time() else None
 
 
 def explained(job):
     """("queued", Slurm's reason, it in words and when the start is expected, whether the job can never start) of a job in the queue."""
     code, words, never = reasons.explain(job.reason)
-    expected = "; Slurm expects to start it at " + wall(job.start) if time.time() < job.start < time.time() + FAR else ""
+    ahead = job.start - time.time()
+    expected = UNKNOWN if ahead > FAR else "; Slurm expects to start it at " + wall(job.start) if ahead > 0 else ""
     return AllocationState.QUEUED, code, "%s (job %s)%s" % (words, job.id, expected), never
 
 
