@@ -24,7 +24,7 @@ var otherVerbs = map[string]string{
 	"plan":      "`rayctl render` shows what a launch would create",
 	"apply":     "`rayctl up` makes the cluster of the file, `rayctl serve apply` deploys applications",
 	"templates": "`rayctl init` writes a cluster file and a program of a template",
-	"share":     "`rayctl logs NAME > FILE`, `rayctl cp NAME: DIR` and `rayctl status -o json NAME` give a run's output, results and receipt, for example to a colleague",
+	"share":     "`rayctl logs NAME > FILE`, `rayctl cp NAME: DIR` and `rayctl status -o json NAME` give a run's output, results and receipt, for example to a colleague, and a group can read a run in the directory of job.shareDir (`rayctl logs DIR/NAME`)",
 	"clusters":  "`rayctl ls` lists clusters, `rayctl history` those that have ended",
 	"ui":        "`rayctl dashboard NAME` gives a URL of Ray's dashboard",
 	"dash":      "`rayctl dashboard NAME` gives a URL of Ray's dashboard",

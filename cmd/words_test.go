@@ -38,6 +38,7 @@ func TestVerbsOfOtherTools(t *testing.T) {
 		"job logs x":      "`rayctl logs JOB`",
 		"serve run a:b":   "`rayctl serve apply -f serve.yaml` deploys it",
 		"serve config":    "`rayctl serve status -o json`",
+		"share x":         "a group can read a run in the directory of job.shareDir (`rayctl logs DIR/NAME`)",
 		"ui":              "`rayctl dashboard NAME`",
 		"results x":       "`rayctl cp NAME: DIR`",
 		"prune -f":        "`rayctl gc`",

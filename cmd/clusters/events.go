@@ -149,5 +149,13 @@ func printEvents(a *app.App, o *eventsOptions, events []runstate.Event) error {
 }
 
 func eventLine(e runstate.Event) string {
-	return terminal.OneLine(strings.Join([]string{terminal.Stamp(e.At), e.Kind, e.To, e.Message}, " "))
+	return terminal.OneLine(strings.Join([]string{terminal.Stamp(e.At), e.Kind, e.To, eventMessage(e)}, " "))
+}
+
+// eventMessage is the message of an event, for people also of the commit, which has none.
+func eventMessage(e runstate.Event) string {
+	if e.Kind == "commit" && e.Message == "" {
+		return "from here on the cluster does not need the client that launched it"
+	}
+	return e.Message
 }

@@ -109,7 +109,7 @@ func NewHistory(a *app.App) *cobra.Command {
 	o.config.AddSelection(c)
 	c.Flags().IntVarP(&o.limit, "limit", "n", 20, "at most `N`, the newest; 0 for all")
 	c.Flags().DurationVar(&o.since, "since", 0, "only what ended in the last `TIME`, as in 24h")
-	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName)
+	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName, app.FormatWide)
 	return c
 }
 
@@ -137,12 +137,20 @@ func runHistory(ctx context.Context, a *app.App, o *historyOptions) error {
 		return err
 	}
 	rows := [][]string{{"NAME", "LAUNCHER", "ENDED", "TOOK", "NODE-SECONDS", "EXIT", "CAUSE", "COMMAND"}}
+	wide := o.output.Format == app.FormatWide
+	if wide {
+		rows[0] = append(rows[0], "REASON")
+	}
 	for _, p := range list {
 		if o.output.Format == app.FormatName {
 			fmt.Fprintln(a.Out, terminal.Clean(p.Name))
 			continue
 		}
-		rows = append(rows, []string{p.Name, p.Launcher, terminal.Stamp(p.Ended), launcher.Human(p.Ended.Sub(p.Created).Seconds()), nodeSeconds(p.Usage), strconv.Itoa(p.Exit.Code), terminal.OrDash(p.Exit.Cause), terminal.OrDash(terminal.Shorten(p.Command, false))})
+		row := []string{p.Name, p.Launcher, terminal.Stamp(p.Ended), launcher.Human(p.Ended.Sub(p.Created).Seconds()), nodeSeconds(p.Usage), strconv.Itoa(p.Exit.Code), terminal.OrDash(p.Exit.Cause), terminal.OrDash(terminal.Shorten(p.Command, wide))}
+		if wide {
+			row = append(row, terminal.OrDash(p.Exit.Message))
+		}
+		rows = append(rows, row)
 	}
 	switch {
 	case o.output.Format == app.FormatName:

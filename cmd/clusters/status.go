@@ -291,7 +291,7 @@ func allocationTable(w io.Writer, all []runstate.Allocation) error {
 func eventTable(w io.Writer, events []runstate.Event) error {
 	rows := [][]string{{"TIME", "EVENT", "TO", "MESSAGE"}}
 	for _, e := range events {
-		rows = append(rows, []string{terminal.Stamp(e.At), e.Kind, e.To, e.Message})
+		rows = append(rows, []string{terminal.Stamp(e.At), e.Kind, e.To, eventMessage(e)})
 	}
 	return terminal.Table(w, rows)
 }

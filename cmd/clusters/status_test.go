@@ -30,3 +30,16 @@ func TestEndRows(t *testing.T) {
 		t.Errorf("%q; want %q", text(), want)
 	}
 }
+
+// TestEventLine: the commit, which the keeper notes without a message, is explained.
+func TestEventLine(t *testing.T) {
+	var table strings.Builder
+	events := []runstate.Event{{At: apptest.Begin, Kind: "commit"}, {At: apptest.Begin, Kind: "phase", To: "Ready"}}
+	if err := eventTable(&table, events); err != nil {
+		t.Fatal(err)
+	}
+	const message = "from here on the cluster does not need the client that launched it"
+	if line := eventLine(events[0]); !strings.HasSuffix(line, " "+message) || strings.Count(table.String(), message) != 1 {
+		t.Errorf("%q, %q", line, table.String())
+	}
+}

@@ -274,6 +274,8 @@ func TestListLines(t *testing.T) {
 		{Args: "events queued", Err: "cluster queued has no events yet"},
 		{Args: "history", Out: "old    local      2026-01-02T03:05:35Z   30 s   30             0      succeeded   -\n"},
 		{Before: "down dev", Args: "history -n 1", Out: "old", Err: "60 node-seconds in all\n1 more: --limit 2 lists them, too\n", Calls: []string{"terminate dev"}},
+		{Before: "down dev", Args: "history -o wide -n 1", Out: "COMMAND   REASON\n", Err: "1 more", Calls: []string{"terminate dev"}},
+		{Before: "down dev", Args: "history dev -o wide", Out: "   ended by rayctl down\n", Calls: []string{"terminate dev"}},
 		{Args: "history --since 1m", Err: "nothing has ended yet"},
 		{Args: "history --json --since 2h", Out: `"name": "old"`},
 		{Args: "history -o name", Out: "old\n"},

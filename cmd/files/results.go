@@ -28,7 +28,7 @@ func (n *nodeShell) source(ctx context.Context, c *app.Cluster, given string) (s
 	case !s.Phase.Ended() || path.IsAbs(given):
 		return given, nil
 	case s.Job == nil || !path.IsAbs(s.Job.OutputDir):
-		return "", launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "give an absolute path", "cluster %s has ended without an output directory, in which %q could be", c.ID, given)
+		return "", launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "give an absolute path; what a driver writes to $RAYCTL_OUTPUT_DIR is found by its name after the end", "cluster %s has ended without an output directory, in which %q could be", c.ID, given)
 	}
 	return path.Join(s.Job.OutputDir, given), nil
 }

@@ -86,7 +86,7 @@ func TestLines(t *testing.T) {
 	})
 	apptest.Run(t, verbs, func() launcher.Launcher { return new(apptest.Launcher).With("old") }, []apptest.Line{
 		{Args: "cp old: x", Code: runstate.CodeSpec, Err: "run old left nothing in an output directory: drivers write results to $RAYCTL_OUTPUT_DIR"},
-		{Args: "cp old:model m", Code: runstate.CodeSpec, Err: `cluster old has ended without an output directory, in which "model" could be: give an absolute path`},
+		{Args: "cp old:model m", Code: runstate.CodeSpec, Err: `cluster old has ended without an output directory, in which "model" could be: give an absolute path; what a driver writes to $RAYCTL_OUTPUT_DIR is found by its name after the end`},
 	})
 	empty := t.TempDir()
 	apptest.Run(t, verbs, func() launcher.Launcher { return (&apptest.Launcher{Results: empty}).With("old") }, []apptest.Line{

@@ -46,6 +46,9 @@ func (e Exit) Sentence() string {
 	if e.Cause == CausePrepareFailed {
 		return fmt.Sprintf("failed: %s (exit code %d)", cmp.Or(e.Message, "job.prepare failed"), e.Code)
 	}
+	if e.Cause == CauseDown && strings.HasPrefix(e.Message, "ended by ") {
+		return e.Message // whoever reads it has typed it
+	}
 	cause := strings.ReplaceAll(e.Cause, "-", " ")
 	if e.Message == "" {
 		return fmt.Sprintf("ended: %s (exit code %d)", cause, e.Code)

@@ -58,7 +58,7 @@ func (l *Launcher) failed(err error) error {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return launcher.Fail(runstate.CodeSpec, launcher.ErrNotFound, "name the directory of the run, which its owner's job.shareDir has", "%s is no shared run", l.dir)
 	case errors.Is(err, fs.ErrPermission):
-		return launcher.Fail(runstate.CodePermission, err, "ask its owner, or join the group that may read it", "not permitted to read %s: %v", l.dir, err)
+		return launcher.Fail(runstate.CodePermission, err, "its owner must give it to a group that you are in: `chgrp GROUP DIR && chmod 2770 DIR` for the directory of job.shareDir, then the next run has that group", "not permitted to read %s: %v", l.dir, err)
 	default:
 		return launcher.Fail(runstate.CodeInternal, err, "", "the shared run cannot be read: %v", err)
 	}

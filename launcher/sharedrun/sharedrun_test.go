@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -101,5 +103,13 @@ func TestHostile(t *testing.T) {
 	}
 	if _, _, err := Open(dir); launcher.ExitCode(err) != runstate.CodeSpec {
 		t.Errorf("a large file: %v", err)
+	}
+}
+
+// TestNotPermitted: the message names what the owner has to do.
+func TestNotPermitted(t *testing.T) {
+	err := (&Launcher{dir: "/shared/a"}).failed(fs.ErrPermission)
+	if launcher.ExitCode(err) != runstate.CodePermission || !strings.Contains(err.Error(), "not permitted to read /shared/a: ") || !strings.Contains(err.Error(), "chmod 2770 DIR") {
+		t.Error(err)
 	}
 }

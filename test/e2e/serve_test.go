@@ -143,7 +143,7 @@ func TestTwoServes(t *testing.T) {
 	contains(t, "another port", u.want(runstate.CodeSpec, "serve", "apply", "-f", "second/taken.yaml", "second").err, "http_options.port is "+port, "rayctl serve delete -c second")
 	u.want(0, "serve", "delete", "second")
 	contains(t, "a taken port", u.want(runstate.CodeConfig, "serve", "apply", "-f", "second/taken.yaml", "second").err, "port "+port+" of 127.0.0.1 cannot be used: Address already in use")
-	u.want(0, "serve", "delete", "shared")
+	u.want(0, "serve", "delete", "shared", "--all")
 	endsWithCluster(u, "second")
 }
 

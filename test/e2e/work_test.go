@@ -24,12 +24,12 @@ import (
 func TestEnv(t *testing.T) {
 	u := sharedCluster(t)
 	u.want(0, "submit", "shared", "-q", "--submission-id", "seen-by-ray", "--", "true")
-	script := `before=$PATH; python -c '
+	script := `before=$PATH; (eval "$("$RAYCTL" env shared)"; unset RAY_API_SERVER_ADDRESS RAY_ADDRESS RAY_AUTH_MODE RAY_AUTH_TOKEN_PATH; python -c '
 import os, subprocess
 exec(subprocess.check_output([os.environ["RAYCTL"], "env", "shared", "--python"], text=True))
 import ray
 ray.init(log_to_driver=False)
-print("python sees", len(ray.nodes()))' && eval "$("$RAYCTL" env shared)" && eval "$("$RAYCTL" env shared)" && ray job list && ray status && python -c '
+print("python sees", len(ray.nodes()))') && eval "$("$RAYCTL" env shared)" && eval "$("$RAYCTL" env shared)" && ray job list && ray status && python -c '
 import ray
 ray.init(log_to_driver=False)
 print("nodes", len(ray.nodes()))' && eval "$("$RAYCTL" env --unset)" && [ "$PATH" = "$before" ] && echo "left:$RAY_ADDRESS$RAY_API_SERVER_ADDRESS" &&
