@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"al.essio.dev/pkg/shellescape"
+
 	"github.com/rayctl/rayctl/cmd/config"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -121,6 +123,9 @@ func (a *App) launchedAt(s *spec.ClusterSpec, name string) []*spec.ClusterSpec {
 
 func (a *App) named(ctx context.Context, ls []launcher.Launcher, c *config.Loaded, name string) (*Cluster, error) {
 	if err := spec.CheckName(name); err != nil {
+		if isClusterFile(name) {
+			return nil, UsageError("`-f "+shellescape.Quote(name)+"` chooses the cluster of that file", "%q is a file, not a cluster's name", name)
+		}
 		return nil, UsageError("`rayctl ls` shows yours", "%q cannot be a cluster's name: %v", name, err)
 	}
 	chosen := ls[0]

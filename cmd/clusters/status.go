@@ -217,7 +217,7 @@ func endRows(s launcher.Status, now time.Time) (rows [][]string) {
 		return nil
 	}
 	var texts []string
-	for _, l := range limits(s.Deadlines) {
+	for _, l := range reachable(s.Deadlines) {
 		texts = append(texts, l.row(now, runningJobs(s) > 0))
 	}
 	if s.EndOnDisconnect > 0 {

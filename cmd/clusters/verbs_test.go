@@ -154,7 +154,8 @@ func TestUpLines(t *testing.T) {
 		{Args: "down dev", Err: "Cluster dev has ended", Calls: []string{"terminate dev"}},
 		{Args: "delete dev -y", Err: "Cluster dev has ended", Calls: []string{"terminate dev"}},
 		{Args: "down dev --now", Err: "Cluster dev has ended", Calls: []string{"terminate dev now"}},
-		{Args: "down nosuch", Code: runstate.CodeSpec, Err: `no cluster named "nosuch"`, Calls: []string{"terminate nosuch"}},
+		{Args: "down rayctl.yaml", Code: runstate.CodeUsage, Err: "\"rayctl.yaml\" is a file, not a cluster's name: `-f rayctl.yaml` chooses the cluster of that file"},
+		{Args: "down nosuch", Code: runstate.CodeSpec, Err: `no cluster named "nosuch"`, Unsaid: "ending", Calls: []string{"terminate nosuch"}},
 		{Args: "down -l team=queued", Err: "Cluster queued has ended", Calls: []string{"terminate queued"}},
 		{Args: "down -l team=nosuch", Err: "there is no such cluster"},
 		{Args: "down", Code: runstate.CodeUsage, Err: "More than one cluster matches: dev, queued. Choose one by its NAME"},
@@ -194,7 +195,7 @@ func TestUpLines(t *testing.T) {
 	})
 	apptest.Run(t, verbs, func() launcher.Launcher { return &apptest.Launcher{Waits: true} }, []apptest.Line{
 		{Args: "up new -d", Err: "cluster new is Queued: 0 of 1 nodes", Calls: []string{"launch new"}},
-		{Before: "run --name a -d -- true", Args: "down a", Err: "cluster a runs 1 job(s), which are stopped\nending 1 cluster(s)\n", Calls: []string{"launch a", "terminate a"}},
+		{Before: "run --name a -d -- true", Args: "down a", Err: "cluster a runs 1 job(s), which are stopped\nending a\n", Calls: []string{"launch a", "terminate a"}},
 	})
 }
 
@@ -314,7 +315,7 @@ func TestKeepLines(t *testing.T) {
 		{Args: "extend dev --max 1m", Code: runstate.CodeUsage, Err: "--max 1m: the cluster would then end earlier than at present: lifetime.max leaves it 2m: `--at-most 1m` does that, `--by DURATION` moves the end"},
 		{Args: "extend dev --at-most unlimited", Code: runstate.CodeUsage, Err: "--at-most takes a duration, not \"unlimited\": write it like 2h"},
 		{Args: "extend dev --by 0", Code: runstate.CodeUsage, Err: "--by takes a duration"},
-		{Args: "extend dev --by 1h --max 2h", Code: runstate.CodeUsage, Err: "[max by at-most]"},
+		{Args: "extend dev --by 1h --max 2h", Code: runstate.CodeUsage, Err: "--by and --max exclude one another: leave out all but one"},
 		{Args: "extend dev", Code: runstate.CodeUsage, Err: "give +DURATION, --max, --by, --at-most or --idle"},
 		{Args: "extend dev --max soon", Code: runstate.CodeUsage, Err: "--max: "},
 		{Args: "extend dev --max 4h -o name", Code: runstate.CodeUsage, Err: `no output format "name"`},

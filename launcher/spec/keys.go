@@ -222,12 +222,29 @@ func unknownKey(e entry, path string, t reflect.Type) *Error {
 		hint = "did you mean \"" + near + "\"?"
 	} else if place := elsewhere(e.key); place != "" {
 		hint = place
+	} else if place := meantKey(e.key, names); place != "" {
+		hint = place
 	} else if len(names) <= 14 {
 		hint = "the keys here are " + strings.Join(names, ", ")
 	} else {
-		hint = "`rayctl schema` and docs/cluster-file.md list the keys"
+		hint = "`rayctl schema` lists the keys with their meaning"
 	}
 	return e.origin.errorf(path, hint, "unknown key %q", e.key)
+}
+
+// meantKey is the hint for a key that is called otherwise here; "" if it is unknown.
+func meantKey(key string, here []string) string {
+	name := nearest.Meaning(key)
+	switch {
+	case name == "":
+		return ""
+	case slices.Contains(here, name):
+		return "did you mean \"" + name + "\"?"
+	}
+	if _, top := findField(reflect.TypeFor[ClusterSpec](), name); top {
+		return "did you mean \"" + name + "\", which belongs at the top level of the file, without indentation?"
+	}
+	return elsewhere(name)
 }
 
 // OptionsOfRay are the options of Ray for which the cluster file has no key. Instead has, for each of them, also what the launchers registered for it.
