@@ -84,7 +84,7 @@ func TestFlagsOfOtherTools(t *testing.T) {
 		"run --num-nodes 2 -- x":      "use --workers",
 		"run --timeout 2h -- x":       "use --queue-timeout TIME (end the launch if the nodes are not granted within TIME) or --max TIME (end the cluster",
 		"run --env-file .env -- x":    "use --env NAME[=VALUE]",
-		"run --dry-run -- x":          "`rayctl render` shows what a launch would create",
+		"run --dry-run --detach -- x": "--detach and --dry-run exclude one another",
 		"run --wait -- x":             "it waits unless --detach",
 		"run -n 2 -- x":               "`rayctl run` has no flag -n: use --name NAME (exact NAME of the cluster) or --workers",
 		"run -p big -- x":             "use --profile NAME",

@@ -38,6 +38,14 @@ type past struct {
 	Usage *launcher.Usage `json:"usage,omitempty"`
 }
 
+// exitCode is the exit code for people. A cluster without a job that somebody ended has not failed: the code is rayctl's own, which nobody saw.
+func (p past) exitCode() string {
+	if p.Command == "" && p.Exit.Cause == runstate.CauseDown {
+		return "-"
+	}
+	return strconv.Itoa(p.Exit.Code)
+}
+
 func pastRuns(ctx context.Context, a *app.App, o *historyOptions) ([]past, error) {
 	c, err := a.Selection(&o.config)
 	if err != nil {
@@ -142,7 +150,7 @@ func runHistory(ctx context.Context, a *app.App, o *historyOptions) error {
 			fmt.Fprintln(a.Out, terminal.Clean(p.Name))
 			continue
 		}
-		rows = append(rows, []string{p.Name, p.Launcher, terminal.Stamp(p.Ended), launcher.Human(p.Ended.Sub(p.Created).Seconds()), nodeSeconds(p.Usage), strconv.Itoa(p.Exit.Code), terminal.OrDash(p.Exit.Cause), terminal.OrDash(terminal.Shorten(p.Command, false))})
+		rows = append(rows, []string{p.Name, p.Launcher, terminal.Stamp(p.Ended), launcher.Human(p.Ended.Sub(p.Created).Seconds()), nodeSeconds(p.Usage), p.exitCode(), terminal.OrDash(p.Exit.Cause), terminal.OrDash(terminal.Shorten(p.Command, false))})
 	}
 	switch {
 	case o.output.Format == app.FormatName:
@@ -173,6 +181,14 @@ func totalNodeSeconds(list []past) string {
 		}
 	}
 	return nodeSeconds(&sum)
+}
+
+// usedText is what a run used. What a cluster without a job of its own did for submitted jobs is not counted.
+func usedText(s launcher.Status, what string, all, busy float64) string {
+	if s.Job == nil {
+		return fmt.Sprintf("%.0f %s-seconds", all, what)
+	}
+	return fmt.Sprintf("%.0f %s-seconds, %.0f of them by the driver", all, what, busy)
 }
 
 func nodeSeconds(u *launcher.Usage) string {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,6 +34,7 @@ type runOptions struct {
 	reports     report.Files
 	detach      bool
 	recreate    bool
+	dryRun      bool
 	output      app.Output
 }
 
@@ -67,6 +69,9 @@ func NewRun(a *app.App) *cobra.Command {
 	o.reports.Add(c)
 	f.BoolVarP(&o.detach, "detach", "d", false, "return once the launch is committed, and print the run's name")
 	f.BoolVar(&o.recreate, "recreate", false, "with --name: replace the cluster or record of that name")
+	f.BoolVar(&o.dryRun, "dry-run", false, "only show what would be run, after the checks of a launch; rayctl render shows all that a launch would create")
+	c.MarkFlagsMutuallyExclusive("dry-run", "recreate")
+	c.MarkFlagsMutuallyExclusive("dry-run", "detach")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName)
 	return c
 }
@@ -86,6 +91,9 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 	}
 	if payload.EndOnDisconnect, err = o.disconnect.value(a, !o.detach); err != nil {
 		return err
+	}
+	if o.dryRun {
+		return dryRun(ctx, a, o, l, c, payload)
 	}
 	name := c.Spec.Name
 	if s := endedBefore(ctx, l, c.Spec, o); s != nil {
@@ -123,6 +131,7 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 		return app.Exit(runstate.CodeOutputLost) // `rayctl run | head` has not succeeded: the run goes on
 	}
 	err = finishRun(ctx, a, o, outcome)
+	hintKilled(a.UI, outcome.Receipt.Exit)
 	if cause := outcome.Receipt.Exit.Cause; cause == runstate.CauseDriverFailed || cause == runstate.CausePrepareFailed {
 		output.HintMissing(a.UI)
 	}
@@ -246,6 +255,15 @@ func answerDetached(ctx context.Context, a *app.App, o *runOptions, c *app.Clust
 	}
 	a.Next("`rayctl logs -f "+string(c.ID)+"` follows it", "`rayctl down "+string(c.ID)+"` ends it")
 	return nil
+}
+
+// hintKilled names the usual reason of a SIGKILL that nothing else explains.
+func hintKilled(ui *terminal.UI, e runstate.Exit) {
+	const killed = 128 + int(syscall.SIGKILL)
+	ours := strings.Contains(e.Message, "Ray kill") || strings.Contains(e.Message, "memory") // the message has the reason
+	if e.Origin != runstate.OriginRayctl && e.Code == killed && !ours {
+		ui.Note("If nobody killed it: the kernel ends a process with SIGKILL when memory runs out. `dmesg` on its node shows that; more memory (--memory-per-worker) or fewer processes help")
+	}
 }
 
 // finishRun writes the receipt to the requested places and returns the run's exit code.

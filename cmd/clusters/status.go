@@ -185,10 +185,10 @@ func printStatus(a *app.App, w io.Writer, s launcher.Status, used *launcher.Usag
 		rows = append(rows, []string{"exit", s.Exit.Sentence()})
 	}
 	if used != nil {
-		rows = append(rows, []string{"used", fmt.Sprintf("%.0f node-seconds, %.0f of them by the driver", used.NodeSeconds, used.BusyNodeSeconds)})
+		rows = append(rows, []string{"used", usedText(s, "node", used.NodeSeconds, used.BusyNodeSeconds)})
 	}
 	if used != nil && used.GPUSeconds > 0 {
-		rows = append(rows, []string{"", fmt.Sprintf("%.0f GPU-seconds, %.0f of them by the driver", used.GPUSeconds, used.BusyGPUSeconds)})
+		rows = append(rows, []string{"", usedText(s, "GPU", used.GPUSeconds, used.BusyGPUSeconds)})
 	}
 	if err := terminal.Table(w, rows); err != nil {
 		return err
