@@ -262,7 +262,7 @@ func hintKilled(ui *terminal.UI, e runstate.Exit) {
 	const killed = 128 + int(syscall.SIGKILL)
 	ours := strings.Contains(e.Message, "Ray kill") || strings.Contains(e.Message, "memory") // the message has the reason
 	if e.Origin != runstate.OriginRayctl && e.Code == killed && !ours {
-		ui.Note("If nobody killed it: the kernel ends a process with SIGKILL when memory runs out. `dmesg` on its node shows that; more memory (--memory-per-worker) or fewer processes help")
+		driverend.HintKilled(ui)
 	}
 }
 

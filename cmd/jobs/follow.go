@@ -65,6 +65,9 @@ func jobOutcome(a *app.App, f *followed) error {
 	code, own := jobExitCode(j)
 	if name := unix.SignalName(syscall.Signal(code - 128)); own && name != "" {
 		a.UI.Note("job %s failed: the driver was ended by %s, exit code %d", jobName(j), name, code)
+		if code == 128+int(syscall.SIGKILL) {
+			driverend.HintKilled(a.UI)
+		}
 	}
 	if own || code == 0 {
 		return app.ExitOrNil(code)
