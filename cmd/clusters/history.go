@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,7 +34,9 @@ type past struct {
 	Ended    time.Time     `json:"ended"`
 	Exit     runstate.Exit `json:"exit"`
 	Command  string        `json:"command,omitempty"`
-	Record   bool          `json:"record"` // output and result are still available
+	// Jobs are those that were submitted to a cluster without a job of its own.
+	Jobs   *runstate.EndedSubmissions `json:"jobs,omitempty"`
+	Record bool                       `json:"record"` // output and result are still available
 	// Usage is unknown where a record has no timeline.
 	Usage *launcher.Usage `json:"usage,omitempty"`
 }
@@ -44,6 +47,23 @@ func (p past) exitCode() string {
 		return "-"
 	}
 	return strconv.Itoa(p.Exit.Code)
+}
+
+// command is the run's, or what was submitted to a cluster without one.
+func (p past) command() string {
+	if p.Command == "" && p.Jobs != nil {
+		return endedJobs(p.Jobs)
+	}
+	return p.Command
+}
+
+// endedJobs sums up submitted jobs: 3 jobs (2 succeeded), the last: python a.py.
+func endedJobs(e *runstate.EndedSubmissions) string {
+	last := driverio.UserCommand(e.Last.Entrypoint)
+	if e.Count == 1 {
+		return fmt.Sprintf("1 job (%s): %s", strings.ToLower(string(e.Last.State)), last)
+	}
+	return fmt.Sprintf("%d jobs (%d succeeded), the last: %s", e.Count, e.Succeeded, last)
 }
 
 func pastRuns(ctx context.Context, a *app.App, o *historyOptions) ([]past, error) {
@@ -74,6 +94,7 @@ func pastRuns(ctx context.Context, a *app.App, o *historyOptions) ([]past, error
 		if s.Job != nil {
 			p.Command = driverio.UserCommand(s.Job.Entrypoint)
 		}
+		p.Jobs = s.EndedSubmissions
 		if len(s.Timeline) > 0 {
 			p.Usage = &launcher.NewReceipt(launcher.NewResult(s, launcher.LogInfo{}, nil)).Usage
 		}
@@ -150,7 +171,7 @@ func runHistory(ctx context.Context, a *app.App, o *historyOptions) error {
 			fmt.Fprintln(a.Out, terminal.Clean(p.Name))
 			continue
 		}
-		rows = append(rows, []string{p.Name, p.Launcher, terminal.Stamp(p.Ended), launcher.Human(p.Ended.Sub(p.Created).Seconds()), nodeSeconds(p.Usage), p.exitCode(), terminal.OrDash(p.Exit.Cause), terminal.OrDash(terminal.Shorten(p.Command, false))})
+		rows = append(rows, []string{p.Name, p.Launcher, terminal.Stamp(p.Ended), launcher.Human(p.Ended.Sub(p.Created).Seconds()), nodeSeconds(p.Usage), p.exitCode(), terminal.OrDash(p.Exit.Cause), terminal.OrDash(terminal.Shorten(p.command(), false))})
 	}
 	switch {
 	case o.output.Format == app.FormatName:

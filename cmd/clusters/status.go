@@ -180,6 +180,9 @@ func printStatus(a *app.App, w io.Writer, s launcher.Status, used *launcher.Usag
 	for _, j := range s.Submissions {
 		rows = append(rows, []string{"job", fmt.Sprintf("%s %s %s", j.SubmissionID, j.State, terminal.Shorten(driverio.UserCommand(j.Entrypoint), false))})
 	}
+	if s.EndedSubmissions != nil {
+		rows = append(rows, []string{"ended jobs", endedJobs(s.EndedSubmissions)})
+	}
 	rows = append(rows, endRows(s, now)...)
 	if s.Exit != nil {
 		rows = append(rows, []string{"exit", s.Exit.Sentence()})

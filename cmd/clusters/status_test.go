@@ -38,3 +38,22 @@ func TestEndRows(t *testing.T) {
 		t.Errorf("%q; want %q", text(), want)
 	}
 }
+
+// TestEndedJobs: status and history show what was submitted to a cluster without a job of its own.
+func TestEndedJobs(t *testing.T) {
+	jobs := &runstate.EndedSubmissions{Count: 1, Succeeded: 0, Last: runstate.Submission{State: runstate.JobFailed, Entrypoint: "python a.py"}}
+	if got, want := (past{Jobs: jobs}).command(), "1 job (failed): python a.py"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	jobs.Count, jobs.Succeeded = 3, 2
+	a, out, _ := apptest.New()
+	if err := printStatus(a, out, launcher.Status{Name: "x", EndedSubmissions: jobs}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if want := "ended jobs   3 jobs (2 succeeded), the last: python a.py\n"; !strings.Contains(out.String(), want) {
+		t.Errorf("%q, want %q", out, want)
+	}
+	if got := (past{Command: "python b.py", Jobs: jobs}).command(); got != "python b.py" {
+		t.Errorf("of a run: %q", got)
+	}
+}
