@@ -39,7 +39,7 @@ type Status struct {
 	Submissions []runstate.Submission `json:"submissions,omitempty"`
 	// EndedSubmissions are the number and the last of those that have ended; nil: none.
 	EndedSubmissions *runstate.EndedSubmissions `json:"endedSubmissions,omitempty"`
-	Deadlines   runstate.Deadlines    `json:"deadlines"`
+	Deadlines        runstate.Deadlines         `json:"deadlines"`
 	// EndOnDisconnect is the time in seconds after which the keeper ends the cluster if no client renews; 0: never.
 	EndOnDisconnect float64            `json:"endOnDisconnect,omitempty"`
 	Timeline        []runstate.Event   `json:"timeline,omitempty"`
