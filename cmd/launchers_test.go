@@ -13,7 +13,8 @@ import (
 )
 
 // TestOnlyOneFileNamesLaunchers holds that a launcher is added by one line: outside the launchers' packages only launchers.go imports one, and no program
-// text has a launcher's name as a value or a key of its section. The number of places is 0; prose for people may speak of Slurm and Kubernetes.
+// text has a launcher's name as a value or a key of its section. The number of places is 0; prose for people may speak of Slurm and Kubernetes. keeper/tests/test_names.py
+// holds the same for the keeper's Python.
 func TestOnlyOneFileNamesLaunchers(t *testing.T) {
 	for _, dir := range []string{".", "../launcher", "../dashboardclient", "../docs"} {
 		err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
@@ -34,7 +35,7 @@ func TestOnlyOneFileNamesLaunchers(t *testing.T) {
 					t.Error(err)
 				}
 				for _, s := range substrates {
-					key := regexp.MustCompile(`(^|[^A-Za-z0-9_/.-])` + regexp.QuoteMeta(s.Name) + `\.[A-Za-z]`) // not docs/NAME.md
+					key := regexp.MustCompile(`(^|[^A-Za-z0-9_/.-])` + regexp.QuoteMeta(s.Name) + `\.[A-Za-z%]`) // not docs/NAME.md
 					if text == s.Name || key.MatchString(text) || strings.HasPrefix(text+"/", "github.com/rayctl/rayctl/"+s.Name+"/") {
 						t.Errorf("%s names the launcher %s: %s", path, s.Name, literal.Value)
 					}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/dashboardclient/poll"
+	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
 // JobStatus is the state of a job, with Ray's names.
@@ -148,7 +149,7 @@ func (c *Client) DeleteJob(ctx context.Context, id string) error {
 	}
 	looking, cancel := context.WithTimeout(ctx, writtenAgain)
 	defer cancel()
-	for poll.Pause(looking, 250*time.Millisecond) == nil {
+	for sleep.For(looking, 250*time.Millisecond) {
 		switch again, err := c.getJob(looking, request{once: true, limit: lookLimit}, id); {
 		case err != nil: // not found, as a rule; the job is deleted in any case
 		case again.Status == JobFailed && again.StartTime.IsZero(): // what Ray writes; a job that was submitted since has a start

@@ -10,7 +10,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/rayctl/rayctl/dashboardclient/poll"
+	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
 // SubmitRequest describes a job. Entrypoint is required.
@@ -70,8 +70,8 @@ func (c *Client) SubmitJob(ctx context.Context, req SubmitRequest) (string, erro
 			return "", err
 		}
 		c.config.Logger.Warn("submitting again", "job", body.SubmissionID, "cause", err)
-		if err := poll.Pause(ctx, c.backoff(attempt)); err != nil {
-			return "", fmt.Errorf("%s: %w", s.doing, err)
+		if !sleep.For(ctx, c.backoff(attempt)) {
+			return "", fmt.Errorf("%s: %w", s.doing, ctx.Err())
 		}
 	}
 }

@@ -187,7 +187,7 @@ def remove(request):
     return {}
 
 
-# The last four stand before this text: rayctl_keeper/slurm/attempts/after.py and rayctl_keeper/run/shared.py.
+# The last four are in the texts before this one: rayctl_keeper/state/model.py, rayctl_keeper/slurm/attempts/after.py and rayctl_keeper/run/shared.py.
 OPS = {f.__name__: f for f in (hello, write, read, several, names, kind, make, touch, rename, remove, again, saved, salvage, share)}  # noqa: F821
 
 

@@ -43,7 +43,7 @@ func (l *Launcher) Dial(ctx context.Context, id launcher.ID, target launcher.Tar
 	}, nil
 }
 
-// closeTransports closes the ways to a cluster that is gone.
+// closeTransports closes the connections to a cluster that has ended.
 func (l *Launcher) closeTransports(id launcher.ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

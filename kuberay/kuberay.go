@@ -1,12 +1,12 @@
 // Package kuberay is the launcher on Kubernetes: Ray's nodes are pods of a RayCluster that the KubeRay operator makes, the gang is
-// admitted by a PodGroup, and the keeper is the small pod of a Job that owns all of it.
+// admitted by a scheduler of package gang, and the keeper is the small pod of a Job that owns all of it.
 //
 // What a cluster is made of, in the order of its making, each with the label rayctl.io/name:
 //
 //	Job NAME                suspended; its pod is the keeper, its end is the cluster's (garbage collection takes the rest)
 //	Secret, Service         of the keeper, owned by the Job, which then runs
 //	RayCluster NAME         owned by the Job
-//	PodGroup ray-NAME-pg    owned by the RayCluster, named and counted as KubeRay's own plug-in for the gang's scheduler does
+//	the gang's object       owned by the RayCluster, if the scheduler has one (package gang); named and counted as KubeRay's own plug-in for it does
 //	Job NAME-record         owned by nobody: fetches driver's log and result from the keeper, and stays for lifetime.keep
 //
 // A client may die between any two of these: the keeper's lease ends what was not committed.
@@ -43,7 +43,7 @@ type Config struct {
 }
 
 // Launcher runs clusters in one namespace of one Kubernetes. It implements launcher.Launcher, Execer, NodeDialer, Checker,
-// Forgetter, Collector and Tender.
+// Forgetter, Reconciler and Tender.
 // Nothing is read or reached before the first call that needs it.
 type Launcher struct {
 	config Config
@@ -68,7 +68,7 @@ var (
 	_ launcher.Checker         = (*Launcher)(nil)
 	_ launcher.NetworkRenderer = (*Launcher)(nil)
 	_ launcher.Forgetter       = (*Launcher)(nil)
-	_ launcher.Collector       = (*Launcher)(nil)
+	_ launcher.Reconciler      = (*Launcher)(nil)
 	_ launcher.Tender          = (*Launcher)(nil)
 )
 
@@ -154,7 +154,7 @@ func contextName(c Config) string {
 	rules.ExplicitPath = c.Kubeconfig
 	raw, err := rules.Load()
 	if err != nil {
-		return "" // kube has said so
+		return "" // kube has reported it
 	}
 	return raw.CurrentContext
 }

@@ -49,8 +49,11 @@ func matches(s launcher.Status, sel launcher.Selector) bool {
 	return (s.Ours || sel.Others) && !abandoned && sel.Matches(s)
 }
 
-// Collect does what nobody is left to do for this user's clusters, see collect.Finder.
-func (l *Launcher) Collect(ctx context.Context, dryRun bool) ([]launcher.Collected, error) {
+// Reconcile does what nobody is left to do for this user's clusters, see collect.Finder. A launch does nothing of it: it would list the pods of the namespace.
+func (l *Launcher) Reconcile(ctx context.Context, s launcher.Scope) ([]launcher.Collected, error) {
+	if s.Beside != "" {
+		return nil, nil
+	}
 	c, err := l.kube(ctx)
 	if err != nil {
 		return nil, err
@@ -61,7 +64,7 @@ func (l *Launcher) Collect(ctx context.Context, dryRun bool) ([]launcher.Collect
 	var out []launcher.Collected
 	for _, r := range repairs {
 		out = append(out, r.Collected)
-		if !dryRun {
+		if !s.DryRun {
 			failures = append(failures, r.Do(ctx))
 		}
 	}

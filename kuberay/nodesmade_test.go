@@ -91,7 +91,7 @@ func (b bed) nodesAreMade(t *testing.T, r *running) {
 	was := b.worker(t, "")
 	b.DeletePods(t, b.namespace, "ray.io/group=w", 0)
 	now := b.worker(t, was.UID)
-	reason(false, "the gang ") // what was said of the pod before is not said of this one
+	reason(false, "the gang ") // the reason of the previous pod is not this one's
 	autoscaler.Event(now, corev1.EventTypeNormal, "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 in backoff after failed scale-up")
 	reason(false, "; no node is made for it: pod didn't trigger scale-up: 1 in backoff after failed scale-up")
 	karpenter.Event(now, corev1.EventTypeNormal, "Nominated", "Pod should schedule on: nodeclaim/units-x7k2p")

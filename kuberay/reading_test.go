@@ -28,7 +28,7 @@ func onlyReading(rules []rbacv1.PolicyRule) (out []rbacv1.PolicyRule) {
 	return out
 }
 
-// TestReadersEndNothing: who may only read sees why a cluster cannot start, lists it, watches it, and is told which end is due, and so does a client that may do
+// TestReadersEndNothing: who may only read sees why a cluster cannot start, lists it, watches it, and gets the end that is due, and so does a client that may do
 // everything, even the one that has launched it. gc ends it, and so does a run or up that waits for it (TestNoImage).
 func TestReadersEndNothing(t *testing.T) {
 	pace.Parallel(t)
@@ -54,7 +54,7 @@ func TestReadersEndNothing(t *testing.T) {
 		watchFor(t, l, id, "InvalidImageName", 6*time.Second) // one more look, and some
 	}
 	for _, dryRun := range []bool{true, false} {
-		found, err := b.limited(t, minimalRole(t)).Collect(t.Context(), dryRun)
+		found, err := b.limited(t, minimalRole(t)).Reconcile(t.Context(), launcher.Scope{DryRun: dryRun})
 		if err != nil || len(found) != 1 || found[0].Name != s.Name || !strings.Contains(found[0].Why, s.Image) {
 			t.Errorf("gc, dry run %v: %+v, %v", dryRun, found, err)
 		}

@@ -51,7 +51,7 @@ type running struct {
 	err     error
 }
 
-// run takes a spec through launcher.Run in the background. At the test's end the cluster is gone, however that went.
+// run takes a spec through launcher.Run in the background. At the test's end the cluster has ended, however that went.
 func (b bed) run(t *testing.T, l launcher.Launcher, s *spec.ClusterSpec) *running {
 	t.Helper()
 	return b.runWith(t, l, s, launcher.Payload{})

@@ -77,7 +77,7 @@ func patchOf(pod corev1.Pod, asNative bool, program string) []byte {
 // TestSidecars: a proxy that admission adds to pods does not keep a cluster that has ended.
 func TestSidecars(t *testing.T) {
 	pace.Parallel(t)
-	t.Run("Stubborn", func(t *testing.T) { // it is added to all pods, whatever they say, and the one who launched watches
+	t.Run("Stubborn", func(t *testing.T) { // it is added to all pods, whatever their annotations are, and the client that launched watches
 		b := newBed(t)
 		b.inject(t, false, false)
 		r := b.run(t, b.l, job("stubborn", waitingDriver+"; exit 3"))

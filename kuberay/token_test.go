@@ -9,7 +9,7 @@ import (
 )
 
 // TestWithoutToken: for a Ray without tokens the launch and doctor report who can connect to what. The image has a newer Ray
-// than its tag says, told to ask for no token: its dashboard answers everybody.
+// than its tag names, and is set to require no token: its dashboard answers everybody.
 func TestWithoutToken(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)

@@ -64,7 +64,7 @@ webhooks:
 	})
 }
 
-// kyverno refuses the objects of a resource for which blocks says so, in Kyverno's words (GetBlockedMessages in pkg/webhooks/utils/block.go), under the name
+// kyverno refuses the objects of a resource for which blocks returns true, in Kyverno's words (GetBlockedMessages in pkg/webhooks/utils/block.go), under the name
 // that its webhook for ClusterPolicies has. Everything before the answer is real: the API server asks over TLS, also for dry runs.
 func (b bed) kyverno(t *testing.T, resource, policy, said string, blocks func(kind, name string) bool) {
 	t.Helper()
@@ -103,7 +103,7 @@ func TestWebhookRefuses(t *testing.T) {
 	pace.Parallel(t)
 	const said = "label ''team'' is required"
 	heads := func(_, name string) bool { return strings.Contains(name, "head") }
-	t.Run("Pods", func(t *testing.T) { // the operator may not make the head: the launch ends, and doctor has said it before
+	t.Run("Pods", func(t *testing.T) { // the operator may not make the head: the launch ends, and doctor has reported it before
 		pace.Parallel(t)
 		b := newBed(t)
 		b.kyverno(t, "pods", "require-labels", said, heads)

@@ -35,21 +35,21 @@ type Launcher interface {
 	Launch(ctx context.Context, s *spec.ClusterSpec, p Payload) (ID, error)
 
 	// Watch sends the cluster's Status at once and then at each change, with the substrate's own reason. It closes the channel
-	// when the cluster is gone (the last Status has phase Gone) or ctx ends. Watch restores lost connections to the substrate;
+	// when the cluster has ended (the last Status has phase Gone) or ctx ends. Watch restores lost connections to the substrate;
 	// while that fails, Status.Unreachable has the reason. An unknown cluster is ErrNotFound.
 	// Watch changes nothing on the substrate: Status.Due is the action that no process there takes.
 	Watch(ctx context.Context, id ID) (<-chan Status, error)
 
 	// Dial reaches the cluster's dashboard or keeper. The Endpoint reconnects by itself while it is open; the caller closes it.
-	// Dial fails with ErrNotReady until the target can answer, and with ErrNotFound once the cluster is gone.
+	// Dial fails with ErrNotReady until the target can answer, and with ErrNotFound once the cluster has ended.
 	Dial(ctx context.Context, id ID, t Target) (*Endpoint, error)
 
-	// Result returns the outcome, also after the cluster is gone, for lifetime.keep. ErrNotEnded while the cluster lives;
+	// Result returns the outcome, also after the cluster has ended, for lifetime.keep. ErrNotEnded while the cluster lives;
 	// ErrNotFound when neither cluster nor record exists. It changes nothing: if the keeper died it returns the outcome to be recorded.
 	Result(ctx context.Context, id ID) (*Result, error)
 
 	// Terminate ends the cluster and returns when nothing is allocated any more. The driver gets its grace unless
-	// End.Now. Ending a cluster that is gone or never existed is not an error. If the keeper died, Terminate writes the result.
+	// End.Now. Ending a cluster that has ended or never existed is not an error. If the keeper died, Terminate writes the result.
 	Terminate(ctx context.Context, id ID, end End) error
 
 	// List returns living clusters, and finished records when sel.All. Status.Ours distinguishes rayctl's clusters from other Ray clusters. List changes
@@ -168,7 +168,7 @@ type File struct {
 	Content []byte
 }
 
-// Optional abilities, found by type assertion; without one the caller returns Unsupported's clear error.
+// Optional abilities, found by type assertion; without one the caller returns Unsupported's clear error. Reconciler is in reconcile.go.
 type (
 	// Execer runs a command on a node of the cluster, in Ray's environment, and returns its exit code.
 	Execer interface {
@@ -227,11 +227,6 @@ type (
 	Scaler interface {
 		Scale(ctx context.Context, id ID, sizes []keeper.Scale) ([]runstate.Group, error)
 	}
-	// Collector does abandoned work, for gc: it concludes the runs of dead keepers, ends what waits in vain, and removes leftovers of dead clients and expired
-	// records. Launch also does this, as far as that takes no time.
-	Collector interface {
-		Collect(ctx context.Context, dryRun bool) ([]Collected, error)
-	}
 	// EnvironmentKeeper keeps Python environments on this machine, for gc.
 	EnvironmentKeeper interface {
 		Environments(ctx context.Context) ([]Environment, error)
@@ -278,13 +273,6 @@ type Check struct {
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail"`         // what was found
 	Hint   string `json:"hint,omitempty"` // next step if not OK
-}
-
-// Collected is one thing that gc removed, or would remove.
-type Collected struct {
-	What string `json:"what"` // "run directory", "process", "environment"
-	Name string `json:"name"`
-	Why  string `json:"why"`
 }
 
 // Environment is a Python environment that rayctl made and keeps.

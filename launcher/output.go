@@ -20,7 +20,7 @@ import (
 )
 
 // output shows the driver's log, byte for byte and each byte once: live from the dashboard while the head lives, the rest
-// from the saved copy once the cluster is gone. Each attempt has a log of its own.
+// from the saved copy once the cluster has ended. Each attempt has a log of its own.
 type output struct {
 	l   Launcher
 	id  ID

@@ -194,7 +194,7 @@ func TestTimesAddUp(t *testing.T) {
 	}
 }
 
-// TestMissingOutput: what is said of output that was not saved.
+// TestMissingOutput: the note about output that was not saved.
 func TestMissingOutput(t *testing.T) {
 	for r, want := range map[[2]int64]string{
 		{593, -1}: "Output after byte 593 was not saved",
@@ -207,7 +207,7 @@ func TestMissingOutput(t *testing.T) {
 	}
 }
 
-// TestOneZone: all times that people read are of one zone, and say which.
+// TestOneZone: all times that people read are of one zone, and name it.
 func TestOneZone(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.FixedZone("CET", 3600))
 	if got := launcher.Stamp(at); got != "2026-01-02T02:04:05Z" {

@@ -70,7 +70,7 @@ func Run(ctx context.Context, l Launcher, s *spec.ClusterSpec, p Payload, o RunO
 		return &Outcome{ID: id, Detached: true}, nil
 	}
 	v := newView(l, id, o, p.EndOnDisconnect)
-	v.tends = true
+	v.reconciles = true
 	if early == Detach {
 		v.letGo(ctx)
 		return &Outcome{ID: id, Detached: true}, nil
@@ -108,16 +108,16 @@ func launch(ctx context.Context, l Launcher, s *spec.ClusterSpec, p Payload, o R
 	}
 }
 
-// Attach watches a cluster that exists until it is gone, follows its job's output, and returns the receipt. It is the second
+// Attach watches a cluster that exists until it has ended, follows its job's output, and returns the receipt. It is the second
 // half of Run, and all of `rayctl logs -f` on a run. Unlike Run it changes nothing unless Actions ask for it.
 func Attach(ctx context.Context, l Launcher, id ID, o RunOptions) (*Outcome, error) {
 	return newView(l, id, o, 0).attach(ctx, 0)
 }
 
-// AttachAndTend is Attach for the client that launched the cluster: it also does for the cluster what Run does.
-func AttachAndTend(ctx context.Context, l Launcher, id ID, o RunOptions) (*Outcome, error) {
+// AttachAndReconcile is Attach for the client that launched the cluster: it also does for the cluster what Run does.
+func AttachAndReconcile(ctx context.Context, l Launcher, id ID, o RunOptions) (*Outcome, error) {
 	v := newView(l, id, o, 0)
-	v.tends = true
+	v.reconciles = true
 	return v.attach(ctx, 0)
 }
 
@@ -131,14 +131,12 @@ type view struct {
 	output     *output // nil: output not wanted
 	ending     chan error
 	last       Status // from Watch
-	tends      bool   // WatchAndTend; carries out Status.Due
-	tending    bool   // Tend is running
-	tended     chan struct{}
+	reconciles bool   // WatchAndReconcile instead of Watch
 	offers     *Offers
 }
 
 func newView(l Launcher, id ID, o RunOptions, disconnect time.Duration) *view {
-	v := &view{l: l, id: id, o: o, disconnect: disconnect, log: o.Logger, tended: make(chan struct{}, 1), ending: make(chan error, 2)} // two: one graceful Terminate, one at once
+	v := &view{l: l, id: id, o: o, disconnect: disconnect, log: o.Logger, ending: make(chan error, 2)} // two: one graceful Terminate, one at once
 	if v.log == nil {
 		v.log = slog.New(slog.DiscardHandler)
 	}
@@ -151,8 +149,8 @@ func (v *view) attach(ctx context.Context, early Action) (*Outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	watch := v.l.Watch
-	if v.tends {
-		watch = func(ctx context.Context, id ID) (<-chan Status, error) { return WatchAndTend(ctx, v.l, id) }
+	if v.reconciles {
+		watch = func(ctx context.Context, id ID) (<-chan Status, error) { return WatchAndReconcile(ctx, v.l, id, v.log) }
 	}
 	statuses, err := watch(ctx, v.id)
 	if err != nil {
@@ -203,8 +201,7 @@ func (v *view) untilGone(ctx context.Context, statuses <-chan Status) (*Outcome,
 				return v.finish(ctx)
 			}
 			v.last = s
-			v.tendTo(ctx, s)
-			if v.tends {
+			if v.reconciles {
 				v.offers.See(ctx, s)
 			}
 			if v.o.OnStatus != nil {
@@ -218,26 +215,12 @@ func (v *view) untilGone(ctx context.Context, statuses <-chan Status) (*Outcome,
 				return &Outcome{ID: v.id, Detached: true}, nil
 			}
 			v.end(ctx, a)
-		case <-v.tended:
-			v.tending = false
 		case err := <-v.ending:
 			if err != nil {
 				return nil, err
 			}
 		}
 	}
-}
-
-// tendTo carries out Status.Due for a living cluster, while it is watched.
-func (v *view) tendTo(ctx context.Context, s Status) {
-	if s.Due == nil || s.Phase.Ended() || !v.tends || v.tending {
-		return
-	}
-	v.tending = true
-	go func() {
-		Tend(ctx, v.l, v.id, *s.Due, v.log)
-		v.tended <- struct{}{}
-	}()
 }
 
 // end asks for the end of the run; Watch reports when it is reached.
@@ -252,9 +235,6 @@ func (v *view) end(ctx context.Context, a Action) {
 
 // finish reads the result, completes the output from the saved log, and writes the receipt.
 func (v *view) finish(ctx context.Context) (*Outcome, error) {
-	if v.last.Due != nil && v.tends {
-		Tend(ctx, v.l, v.id, *v.last.Due, v.log)
-	}
 	r, err := v.l.Result(ctx, v.id)
 	if errors.Is(err, ErrNotFound) && v.last.Exit != nil {
 		r, err = recordless(v.last), nil

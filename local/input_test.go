@@ -101,7 +101,7 @@ func TestOthers(t *testing.T) {
 	if err := gcs.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer gcs.Wait() // its exit code tells nothing
+	defer gcs.Wait() // its exit code means nothing
 	defer in.Close()
 	all, err := at(t, t.TempDir()).List(within(t), launcher.Selector{Others: true})
 	if err != nil {
@@ -190,7 +190,7 @@ func TestUp(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(state, "clusters", "crashed", "nodes"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	got, err := l.Collect(within(t), false)
+	got, err := l.Reconcile(within(t), launcher.Scope{})
 	if err != nil || len(got) != 1 || got[0].Name != "crashed" {
 		t.Errorf("collect: %+v, %v", got, err)
 	}
@@ -204,7 +204,7 @@ func TestUp(t *testing.T) {
 		if err := damage(); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := l.Collect(within(t), false); err == nil || len(got) != 0 {
+		if got, err := l.Reconcile(within(t), launcher.Scope{}); err == nil || len(got) != 0 {
 			t.Errorf("collect with a damaged record: %+v, %v", got, err)
 		}
 		if err := os.WriteFile(record, whole, 0o600); err != nil {

@@ -129,7 +129,7 @@ func terminate(t *testing.T, l *onemachine.Launcher, name string) {
 	}
 }
 
-// until watches a cluster until the condition holds, or it is gone, and does what is due.
+// until watches a cluster until the condition holds, or it has ended, and does what is due.
 func until(t *testing.T, l *onemachine.Launcher, name string, cond func(launcher.Status) bool) (last launcher.Status) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(within(t))
@@ -140,7 +140,7 @@ func until(t *testing.T, l *onemachine.Launcher, name string, cond func(launcher
 	}
 	for last = range statuses {
 		if last.Due != nil {
-			launcher.Tend(ctx, l, launcher.ID(name), *last.Due, slog.Default())
+			launcher.ReconcileDue(ctx, l, launcher.ID(name), *last.Due, slog.Default())
 		}
 		if cond(last) {
 			break

@@ -46,7 +46,7 @@ func (c *cluster) ended() error {
 	return launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotFound, "`rayctl logs "+c.Name+"` shows what it left", "%s has ended", c.Name)
 }
 
-// running finds a cluster whose keeper lives; ErrNotFound once it is gone, ErrNotReady before.
+// running finds a cluster whose keeper lives; ErrNotFound once it has ended, ErrNotReady before.
 func (l *Launcher) running(ctx context.Context, id launcher.ID) (*cluster, error) {
 	c, err := l.open(ctx, id)
 	switch {

@@ -22,6 +22,7 @@ func TestEarly(t *testing.T) {
 	small := smallDisk(t)
 	b := start(t, slurmtest.Options{Nodes: 4, Preemption: true, Binds: []string{small}, Settings: map[string]string{
 		"PreemptParameters": "send_user_signal", "SlurmdTimeout": "30", // living nodes are taken for dead on a busy machine before
+		"KillWait": "20", // a supervisor has to end Ray and to remove its directory within it (Slurm's default is 30)
 	}})
 	t.Run("Refused", b.earlyRefused)
 	t.Run("CannotSubmit", b.earlyCannotSubmit)

@@ -15,7 +15,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// earlyRequeued: the head's job is preempted while the gang waits: its next attempt asks for a gang of its own, and the one before is gone.
+// earlyRequeued: the head's job is preempted while the gang waits: its next attempt asks for a gang of its own, and the one before has ended.
 func (b *bed) earlyRequeued(t *testing.T) {
 	open := b.closePartition(t)
 	defer open()

@@ -248,7 +248,7 @@ func (b *bed) companionsHeadDies(t *testing.T) {
 		t.Errorf("what waits: %q, %v", left, err)
 	}
 	b.Await(t, "its collection", func(ctx context.Context) (bool, error) {
-		collected, err := l.Collect(ctx, false)
+		collected, err := l.Reconcile(ctx, launcher.Scope{})
 		return slices.ContainsFunc(collected, func(c launcher.Collected) bool { return c.Name == string(id) && c.What == "leftovers" }), err
 	})
 	if left := b.allocated(t, id); len(left) > 0 {

@@ -95,7 +95,7 @@ func (e *disturbed) controllerAway(t *testing.T) {
 	e.have(t, 0)
 }
 
-// never: what Slurm can never start is given up, said, and not asked for again.
+// never: nodes that Slurm can never start are given up, reported, and not requested again.
 func (e *disturbed) never(t *testing.T) {
 	again := e.partition(t, "State=DOWN")
 	e.order(t, "b", 1)

@@ -37,7 +37,7 @@ func (l *Launcher) ExecOnHost(ctx context.Context, e launcher.ExecRequest) (int,
 
 var _ launcher.HostExecer = (*Launcher)(nil)
 
-// FindTools is the directory of ray.python, where this machine shares it with the nodes. It is none where Slurm is reached by ssh, as a path there says
+// FindTools is the directory of ray.python, where this machine shares it with the nodes. It is none where Slurm is reached by ssh, as a path there means
 // nothing about this machine, and where Ray is in the nodes' containers or comes by their setup.
 func (l *Launcher) FindTools(ctx context.Context, id launcher.ID) (string, error) {
 	c, err := l.running(ctx, id)

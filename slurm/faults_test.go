@@ -47,7 +47,7 @@ func TestFaults(t *testing.T) {
 func (b *bed) unreadableToken(t *testing.T) {
 	release := b.closePartition(t)
 	r := b.begin(t, b.named("token", "echo never"), launcher.Payload{})
-	r.until("queued", func(s launcher.Status) bool { return s.Reason.Code != "Submitted" && s.Reason.Code != "" })
+	r.until("queued", func(s launcher.Status) bool { return s.Reason.Code != runstate.ReasonSubmitted && s.Reason.Code != "" })
 	token := filepath.Join(b.run(r.id), "1", keeper.TokenFile)
 	if err := errors.Join(os.Remove(token), os.Mkdir(token, 0o700)); err != nil {
 		t.Fatal(err)
@@ -240,7 +240,7 @@ func (b *bed) kept(t *testing.T, name string) {
 		t.Errorf("%d records after their time", n)
 	}
 	for _, dryRun := range []bool{true, false} { // to list has removed nothing
-		found, err := b.launcher().Collect(t.Context(), dryRun)
+		found, err := b.launcher().Reconcile(t.Context(), launcher.Scope{DryRun: dryRun})
 		if err != nil || len(found) != 1 || found[0].Name != name {
 			t.Errorf("collected (dry run: %v): %+v, %v", dryRun, found, err)
 		}

@@ -111,7 +111,7 @@ func (b *bed) readsOnlyRead(t *testing.T) {
 		t.Errorf("to read has ended the job: %v", err)
 	}
 	b.Await(t, "gc to withdraw it", func(ctx context.Context) (bool, error) {
-		found, err := l.Collect(ctx, false)
+		found, err := l.Reconcile(ctx, launcher.Scope{})
 		return len(found) == 1 && found[0].What == "waiting job", err
 	})
 	var r *launcher.Result

@@ -47,7 +47,7 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.P
 		if mine {
 			err := c.create(ctx, p)
 			if err == nil {
-				go l.reconcile(context.WithoutCancel(ctx), c.Name)
+				go launcher.ReconcileBeside(context.WithoutCancel(ctx), l, c.ID(), l.log)
 			}
 			return c.ID(), c.interrupted(ctx, err)
 		}

@@ -145,13 +145,13 @@ func (b *bed) reasons(t *testing.T, flag string) {
 				}
 				switch { // to watch ends nothing, not even of the client that has launched it
 				case st.Due != nil && test.gc:
-					found, err := b.launcher().Collect(t.Context(), false)
+					found, err := b.launcher().Reconcile(t.Context(), launcher.Scope{})
 					if err != nil {
 						t.Error(err)
 					}
 					collected = collected || slices.Contains(found, launcher.Collected{What: "waiting job", Name: s.Name, Why: st.Due.Message})
 				case st.Due != nil:
-					launcher.Tend(t.Context(), l, id, *st.Due, slog.Default())
+					launcher.ReconcileDue(t.Context(), l, id, *st.Due, slog.Default())
 				}
 				return isGone(st) || !test.never && strings.HasPrefix(st.Reason.Code, test.code) // a job that can never run shows the reason while it waits, too, and is ended
 			})

@@ -45,7 +45,7 @@ func (b *bed) onBoth(name, entrypoint string, section slurmspec.Section) *spec.C
 
 // networkUnclear: loopback is for clusters of one node; for others there is a sentence before Ray starts, and in doctor.
 func (b *bed) networkUnclear(t *testing.T) {
-	const words = "node1 has 10.77.1.1 on eth0, 10.78.1.1 on eth1, and neither its name nor a default route says which of them other nodes reach: set slurm.network"
+	const words = "node1 has 10.77.1.1 on eth0, 10.78.1.1 on eth1, and neither its name nor a default route shows which of them other nodes reach: set slurm.network"
 	s := b.onBoth("unclear", "true", slurmspec.Section{})
 	r := b.begin(t, s, launcher.Payload{})
 	r.ended(runstate.CodeStartFailed, "start-failed", words)

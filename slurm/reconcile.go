@@ -3,21 +3,15 @@ package slurm
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/slurm/batchjob"
 )
 
-// Collect does what nobody is left to do: it concludes the runs of dead keepers, withdraws jobs that wait in vain (no attempt may follow, Slurm can never
+// Reconcile does what nobody is left to do, see launcher.Reconciler: it concludes the runs of dead keepers, withdraws jobs that wait in vain (no attempt may follow, Slurm can never
 // start them, lifetime.queue has passed), and removes launches whose client died and records whose time is over. What it cannot read it leaves alone, and names.
-func (l *Launcher) Collect(ctx context.Context, dryRun bool) ([]launcher.Collected, error) {
-	return l.collect(ctx, "", dryRun)
-}
-
-// collect leaves out one name, that of a cluster that the caller works on.
-func (l *Launcher) collect(ctx context.Context, except string, dryRun bool) ([]launcher.Collected, error) {
+// A launch does the same in the background.
+func (l *Launcher) Reconcile(ctx context.Context, s launcher.Scope) ([]launcher.Collected, error) {
 	names, err := l.site.Runs.Names(ctx)
 	if err != nil {
 		return nil, err
@@ -25,13 +19,13 @@ func (l *Launcher) collect(ctx context.Context, except string, dryRun bool) ([]l
 	var out []launcher.Collected
 	var failures []error
 	for _, name := range names {
-		if name == except {
+		if name == string(s.Beside) {
 			continue
 		}
 		due, err := l.due(ctx, name)
 		if err == nil && due != nil {
 			out = append(out, due.Collected)
-			if !dryRun {
+			if !s.DryRun {
 				err = due.do(ctx)
 			}
 		}
@@ -82,16 +76,4 @@ func (l *Launcher) due(ctx context.Context, name string) (*repair, error) {
 		return found("leftovers", v.Message, func(ctx context.Context) error { return c.Conclude(ctx, v) })
 	}
 	return nil, nil
-}
-
-// reconcileLimit bounds what a launch does for others beside its own work.
-const reconcileLimit = time.Minute
-
-// reconcile is Collect beside the launch of a cluster: what fails is tried again by the next launch, or by gc.
-func (l *Launcher) reconcile(ctx context.Context, launched string) {
-	ctx, cancel := context.WithTimeout(ctx, reconcileLimit)
-	defer cancel()
-	if done, err := l.collect(ctx, launched, false); len(done) > 0 || err != nil {
-		l.log.Debug("looked after earlier runs", "done", fmt.Sprint(done), "error", err)
-	}
 }

@@ -8,9 +8,14 @@ package slurm
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"log/slog"
 	"os"
+	"path/filepath"
 
+	"github.com/mattn/go-isatty"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm/controller"
@@ -52,10 +57,11 @@ type Launcher struct {
 }
 
 var (
-	_ launcher.Launcher  = (*Launcher)(nil)
-	_ launcher.Execer    = (*Launcher)(nil)
-	_ launcher.Forgetter = (*Launcher)(nil)
-	_ launcher.Checker   = (*Launcher)(nil)
+	_ launcher.Launcher   = (*Launcher)(nil)
+	_ launcher.Execer     = (*Launcher)(nil)
+	_ launcher.Forgetter  = (*Launcher)(nil)
+	_ launcher.Reconciler = (*Launcher)(nil)
+	_ launcher.Checker    = (*Launcher)(nil)
 )
 
 // New returns the launcher. It touches nothing yet.
@@ -98,15 +104,42 @@ func For(s *spec.ClusterSpec, log *slog.Logger) (*Launcher, error) {
 	if s != nil && slurmspec.Of(s) != nil {
 		section = slurmspec.Of(s)
 	}
-	c := Config{Dir: section.Dir, Cluster: section.Cluster, Keep: section.KeepEnv, Logger: log, Shared: remote.SharedFile(section)}
+	c := Config{Dir: section.Dir, Cluster: section.Cluster, Keep: section.KeepEnv, Logger: log, Shared: sharedFile(section)}
 	var err error
-	if c.Runner, err = remote.RunnerFor(section); err != nil {
+	if c.Runner, err = runnerFor(section); err != nil {
 		return nil, err
 	}
 	if section.Transport == "slurmrestd" || section.Transport != "local" && section.Host == "" && section.RESTURL != "" {
 		c.REST = controller.NewREST(section.RESTURL, section.RESTTokenFile)
 	}
 	return New(c), nil
+}
+
+// runnerFor chooses where commands run and files are.
+func runnerFor(s *slurmspec.Section) (remote.Runner, error) {
+	if s.Host == "" || s.Transport == "local" {
+		return remote.Here{}, nil
+	}
+	ssh, err := remote.NewSSH(s.Host, s.SSHOptions)
+	if err != nil {
+		return nil, err
+	}
+	ssh.Person = isatty.IsTerminal(os.Stdin.Fd()) && isatty.IsTerminal(os.Stderr.Fd()) // completion has no stderr
+	return ssh, nil
+}
+
+// sharedFile is the file in which this user's processes share a controller's answers; "" if they cannot.
+func sharedFile(s *slurmspec.Section) string {
+	dir, err := remote.OwnDir("slurm")
+	if err != nil {
+		return ""
+	}
+	way, err := json.Marshal([]any{s.Transport, s.Host, s.SSHOptions, s.RESTURL, s.RESTTokenFile, s.Cluster, os.Getenv("SLURM_CONF"), os.Getenv("SLURM_CLUSTERS")})
+	if err != nil {
+		return ""
+	}
+	key := sha256.Sum256(way)
+	return filepath.Join(dir, hex.EncodeToString(key[:8])+".json")
 }
 
 // Name is "slurm".

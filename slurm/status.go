@@ -94,7 +94,7 @@ func (c *cluster) waiting(j controller.Job, f batchjob.Fate) launcher.Status {
 		}
 		s.Reason = runstate.Reason{Code: "StartingKeeper", Message: "the nodes are allocated, the batch script is starting"}
 	default:
-		s.Reason = runstate.Reason{Code: "Submitted", Message: "the job was submitted"}
+		s.Reason = runstate.Reason{Code: runstate.ReasonSubmitted, Message: "the job was submitted"}
 	}
 	asked := &s.Allocations[len(s.Allocations)-1]
 	asked.Where, asked.Message = s.Where, s.Reason.Message

@@ -136,7 +136,7 @@ func (b *bed) queue(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			waits := watchUntil(t, l, id, func(s launcher.Status) bool { return s.Reason.Code != "Submitted" })
+			waits := watchUntil(t, l, id, func(s launcher.Status) bool { return s.Reason.Code != runstate.ReasonSubmitted })
 			if waits.Phase != runstate.Queued || !slices.Contains([]string{"Resources", "Priority", "Pending"}, waits.Reason.Code) {
 				t.Errorf("status while it waits: %s, %+v", waits.Phase, waits.Reason)
 			}
@@ -171,7 +171,7 @@ func (b *bed) queue(t *testing.T) {
 func tend(t *testing.T, l launcher.Launcher, id launcher.ID) {
 	t.Helper()
 	s := watchUntil(t, l, id, func(s launcher.Status) bool { return s.Due != nil })
-	launcher.Tend(t.Context(), l, id, *s.Due, slog.Default())
+	launcher.ReconcileDue(t.Context(), l, id, *s.Due, slog.Default())
 }
 
 func (b *bed) down(t *testing.T, l launcher.Launcher, id launcher.ID) {

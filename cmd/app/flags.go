@@ -62,7 +62,6 @@ var otherFlags = map[string][]string{
 const (
 	elasticWay  = "a worker group of the cluster file has minReplicas and maxReplicas (docs/elastic.md), and `rayctl scale` changes them"
 	secretWay   = "a command line is shown to other users of the machine: `secrets: [NAME]` in the cluster file takes NAME from your environment or a file"
-	slurmWay    = "it is a key of the section slurm of the cluster file (docs/slurm.md), or `--set slurm.%s=VALUE`"
 	restartsWay = "`--set job.restarts.driver=N` starts a driver that failed again, up to N times; job.restarts in the cluster file has the other causes"
 	purgeWay    = "the record of what has ended is kept for lifetime.keep, and `rayctl gc --older-than 0` removes it now"
 )
@@ -75,9 +74,6 @@ var otherWays = map[string]string{
 	"secrets":     secretWay,
 	"secret-env":  secretWay,
 	"purge":       purgeWay,
-	"partition":   fmt.Sprintf(slurmWay, "partition"),
-	"account":     fmt.Sprintf(slurmWay, "account"),
-	"qos":         fmt.Sprintf(slurmWay, "qos"),
 	"restarts":    restartsWay,
 	"retries":     restartsWay,
 	"max-retries": restartsWay,
@@ -131,6 +127,9 @@ func rightFlag(c *cobra.Command, name string) string {
 	}
 	if way := otherWays[name]; way != "" {
 		return way
+	}
+	if section, key := spec.OtherFlag(name); key != "" {
+		return fmt.Sprintf("it is a key of the section %s of the cluster file (docs/cluster-file.md), or `--set %s=VALUE`", section, key)
 	}
 	var names []string
 	c.Flags().VisitAll(func(f *pflag.Flag) {

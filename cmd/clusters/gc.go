@@ -67,8 +67,8 @@ func runGC(ctx context.Context, a *app.App, o *gcOptions) error {
 	for _, l := range ls {
 		tokens, err := a.CollectTokens(ctx, l, o.dryRun)
 		all, failures = append(all, tokens...), append(failures, err)
-		if collector, ok := l.(launcher.Collector); ok {
-			found, err := collector.Collect(ctx, o.dryRun)
+		if r, ok := l.(launcher.Reconciler); ok {
+			found, err := r.Reconcile(ctx, launcher.Scope{DryRun: o.dryRun})
 			all, failures = append(all, found...), append(failures, err)
 		}
 		if age != nil {

@@ -152,25 +152,17 @@ func loadUp(a *app.App, o *upOptions) (*config.Loaded, launcher.Launcher, error)
 // untilReady watches until every node is there. A request to stop ends the cluster; a request to detach leaves it running.
 func untilReady(ctx context.Context, a *app.App, l launcher.Launcher, id launcher.ID, actions <-chan launcher.Action) (launcher.Status, error) {
 	var none launcher.Status
-	statuses, err := launcher.WatchAndTend(ctx, l, id)
+	statuses, err := launcher.WatchAndReconcile(ctx, l, id, a.Logger())
 	if err != nil {
 		return none, err
 	}
 	watch, offers := watcher.New(a.UI), launcher.NewOffers(l, id, a.Logger())
 	ending := make(chan error, 2)
-	tending := false
 	for {
 		select {
 		case s, open := <-statuses:
 			if !open || s.Phase == runstate.Gone {
-				if s.Due != nil {
-					launcher.Tend(ctx, l, id, *s.Due, a.Logger())
-				}
 				return none, neverReady(ctx, l, id)
-			}
-			if s.Due != nil && !tending {
-				tending = true
-				go launcher.Tend(ctx, l, id, *s.Due, a.Logger())
 			}
 			watch.See(s)
 			offers.See(ctx, s)

@@ -109,7 +109,7 @@ func awaitStopped(ctx context.Context, a *app.App, c *app.Connection, id string)
 	return nil
 }
 
-// toldKilled reports whether the cluster's result shows that Ray killed the driver. The cluster ends with this job, and its Ray may be gone already
+// toldKilled reports whether the cluster's result shows that Ray killed the driver. The cluster ends with this job, and its Ray may have ended already
 // (keeper/rayctl_keeper/driver/killed.py).
 func toldKilled(ctx context.Context, c *app.Connection, id string) bool {
 	if c.Cluster() == nil {

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rayctl/rayctl/dashboardclient/poll"
+	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
 const (
@@ -103,7 +103,7 @@ func (t *Tailer) Follow(ctx context.Context, w io.Writer) error {
 			return err
 		}
 		t.Lost(err)
-		if poll.Pause(ctx, reopenWait) != nil {
+		if !sleep.For(ctx, reopenWait) {
 			return nil
 		}
 	}
@@ -135,8 +135,8 @@ func (t *Tailer) repeat(ctx context.Context, w io.Writer) error {
 		if err := t.copy(ctx, w, false, nil); err != nil {
 			return err
 		}
-		if err := poll.Pause(ctx, max(300*time.Millisecond, 4*time.Since(start))); err != nil {
-			return err
+		if !sleep.For(ctx, max(300*time.Millisecond, 4*time.Since(start))) {
+			return ctx.Err()
 		}
 	}
 }
@@ -202,8 +202,8 @@ func (t *Tailer) Finish(ctx context.Context, w io.Writer) error {
 			return fmt.Errorf("the log cannot be read beyond byte %d: %w", t.offset.Load(), t.source.Explain(ctx, err))
 		}
 		t.Lost(err)
-		if err := poll.Pause(ctx, reopenWait); err != nil {
-			return fmt.Errorf("read log %s beyond byte %d: %w", t.source, t.offset.Load(), err)
+		if !sleep.For(ctx, reopenWait) {
+			return fmt.Errorf("read log %s beyond byte %d: %w", t.source, t.offset.Load(), ctx.Err())
 		}
 	}
 }

@@ -5,19 +5,9 @@ import (
 	"context"
 	"fmt"
 	"time"
-)
 
-// Pause waits, or returns ctx's error if that ends first.
-func Pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+	"github.com/rayctl/rayctl/launcher/sleep"
+)
 
 // Rhythm is the wait before the next poll, given the time since the first.
 type Rhythm func(elapsed time.Duration) time.Duration
@@ -54,8 +44,8 @@ func Until(ctx context.Context, wait Rhythm, check func() (done bool, err error)
 		if done || err != nil {
 			return err
 		}
-		if err := Pause(ctx, wait(time.Since(start))); err != nil {
-			return fmt.Errorf("waiting: %w", err)
+		if !sleep.For(ctx, wait(time.Since(start))) {
+			return fmt.Errorf("waiting: %w", ctx.Err())
 		}
 	}
 }

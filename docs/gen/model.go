@@ -3,26 +3,50 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
+// names are the classes of the keeper's Python that have the constants of package runstate. The constants of a class have the type, or in Go the prefix.
+var names = []struct{ class, kind, prefix, doc string }{
+	{"Phase", "Phase", "", "Phases of a cluster."},
+	{"Cause", "", "Cause", "Causes of the end of a cluster, or of an attempt."},
+	{"Origin", "", "Origin", "Whose exit code the exit has."},
+	{"JobState", "JobState", "Job", "States of the driver and of job.prepare: Ray's own, and those before the submission."},
+	{"NodeState", "", "Node", "States of a node: Ray's ALIVE and DEAD, and rayctl's own."},
+	{"AllocationState", "", "Allocation", "States of an allocation."},
+	{"Purpose", "", "Purpose", "Purposes of an allocation."},
+	{"Event", "", "Event", "Kinds of events that the client uses."},
+	{"Reason", "", "Reason", "Codes of reasons that the client uses."},
+}
+
 // pythonModel is what the keeper's Python knows of package runstate.
-func pythonModel(string) ([]byte, error) {
+func pythonModel(dir string) ([]byte, error) {
+	classes, err := pythonNames(filepath.Join(dir, "../launcher/runstate"))
+	if err != nil {
+		return nil, err
+	}
 	var codes, retryable []string
 	for _, c := range runstate.Causes {
 		if c.Origin != "" {
 			continue
 		}
-		codes = append(codes, fmt.Sprintf("    %q: %d,\n", c.Name, c.Code))
+		name := classes.of["Cause"][c.Name]
+		codes = append(codes, fmt.Sprintf("    %s: %d,\n", name, c.Code))
 		if c.Retryable {
-			retryable = append(retryable, fmt.Sprintf("%q", c.Name))
+			retryable = append(retryable, name)
 		}
 	}
-	return fmt.Appendf(nil, `"""What the keeper knows of a run's end. Made from launcher/runstate by "make docs"."""
+	return fmt.Appendf(nil, `"""The words of a run's model. Made from launcher/runstate by "make docs"."""
+%s
 
 # Exit codes of "rayctl run" by the cause of the end, where the code is not a program's own.
 CODES = {
@@ -34,7 +58,83 @@ RETRYABLE = (%s)
 SIGNALLED = %q
 # How the message of a node's event begins that was lost and started again before Ray had seen its loss.
 STARTED_AGAIN = %q
-`, strings.Join(codes, ""), runstate.CodeInternal, strings.Join(retryable, ", "), runstate.Signalled, runstate.StartedAgain), nil
+`, classes.text, strings.Join(codes, ""), runstate.CodeInternal, strings.Join(retryable, ", "), runstate.Signalled, runstate.StartedAgain), nil
+}
+
+// pythonClasses are the classes of names: their text, and of each class how Python writes a value.
+type pythonClasses struct {
+	text string
+	of   map[string]map[string]string
+}
+
+// pythonNames reads the constants of the package in a directory.
+func pythonNames(dir string) (found pythonClasses, err error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return found, err
+	}
+	lines, capital := map[string]string{}, regexp.MustCompile("([a-z])([A-Z])")
+	found.of = map[string]map[string]string{}
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			return found, err
+		}
+		for _, c := range constants(file) {
+			for _, n := range names {
+				short, has := strings.CutPrefix(c.name, n.prefix)
+				if c.kind != n.kind || !has {
+					continue
+				}
+				short = strings.ToUpper(capital.ReplaceAllString(short, "${1}_$2"))
+				lines[n.class] += fmt.Sprintf("    %s = %q\n", short, c.value)
+				if found.of[n.class] == nil {
+					found.of[n.class] = map[string]string{}
+				}
+				found.of[n.class][c.value] = n.class + "." + short
+			}
+		}
+	}
+	for _, n := range names {
+		found.text += fmt.Sprintf("\n\nclass %s:\n    \"\"\"%s\"\"\"\n%s", n.class, n.doc, lines[n.class])
+	}
+	return found, nil
+}
+
+// constant is one of a file; kind is its type, if that is named.
+type constant struct{ name, kind, value string }
+
+// constants are the exported ones of a file that are strings.
+func constants(file *ast.File) (found []constant) {
+	for _, d := range file.Decls {
+		decl, ok := d.(*ast.GenDecl)
+		if !ok || decl.Tok != token.CONST {
+			continue
+		}
+		for _, s := range decl.Specs {
+			spec := s.(*ast.ValueSpec)
+			if len(spec.Values) != 1 || !spec.Names[0].IsExported() {
+				continue
+			}
+			literal, ok := spec.Values[0].(*ast.BasicLit)
+			if !ok || literal.Kind != token.STRING {
+				continue
+			}
+			value, err := strconv.Unquote(literal.Value)
+			if err != nil {
+				continue
+			}
+			c := constant{name: spec.Names[0].Name, value: value}
+			if kind, ok := spec.Type.(*ast.Ident); ok {
+				c.kind = kind.Name
+			}
+			found = append(found, c)
+		}
+	}
+	return found
 }
 
 // exitCodes puts the tables of exit codes and causes between their marks in a page that is otherwise written by hand.

@@ -1,4 +1,4 @@
-"""Says what each Ray node has: its host, its processors, and the GPUs that a task there may use."""
+"""Prints what each Ray node has: its host, its processors, and the GPUs that a task there may use."""
 
 import os
 import socket

@@ -31,7 +31,7 @@ FILE = "model.npz"
 def train(config):
     """Trains up to config["epochs"] epochs, from the last checkpoint on if there is one.
 
-    A checkpoint is saved after each epoch, and from the moment on at which Ray says that a node is going to be taken
+    A checkpoint is saved after each epoch, and from the moment on at which Ray reports that a node is going to be taken
     away after each step. If all of them go, so does train(): the next run, or attempt, goes on from there.
     """
     context = ray_train.get_context()
@@ -121,7 +121,7 @@ def restore(checkpoint):
 
 
 def report(rank, params, figures):
-    """Tells Ray Train the figures; rank 0, whose parameters are the same as everyone's, adds the checkpoint."""
+    """Reports the figures to Ray Train; rank 0, whose parameters are the same as everyone's, adds the checkpoint."""
     with tempfile.TemporaryDirectory() as folder:
         checkpoint = None
         if rank == 0:

@@ -76,7 +76,7 @@ func (c *Client) PatchJob(ctx context.Context, name string, change any) error {
 	return err
 }
 
-// DeleteJob deletes a Job with its pods; one that is gone, or is another one by now, is no error.
+// DeleteJob deletes a Job with its pods; one that is deleted, or is another one by now, is no error.
 func (c *Client) DeleteJob(ctx context.Context, name string, uid types.UID) error {
 	foreground := metav1.DeletePropagationForeground
 	o := metav1.DeleteOptions{PropagationPolicy: &foreground, Preconditions: &metav1.Preconditions{UID: &uid}}

@@ -13,7 +13,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
-// leftoverPatience is how long Kubernetes' garbage collector may take to delete what a Job owned that is gone.
+// leftoverPatience is how long Kubernetes' garbage collector may take to delete what a deleted Job owned.
 const leftoverPatience = 30 * time.Second
 
 // CreateOwn creates an object of a cluster.

@@ -36,7 +36,7 @@ func (c *Client) GetCluster(ctx context.Context, id launcher.ID) (*unstructured.
 	return c.Dynamic.Resource(RayClusters).Namespace(c.Namespace).Get(ctx, string(id), metav1.GetOptions{})
 }
 
-// DeleteCluster deletes a RayCluster with its pods; one that is gone, or is another one by now, is no error.
+// DeleteCluster deletes a RayCluster with its pods; one that is deleted, or is another one by now, is no error.
 func (c *Client) DeleteCluster(ctx context.Context, id launcher.ID, uid types.UID) error {
 	foreground := metav1.DeletePropagationForeground
 	o := metav1.DeleteOptions{PropagationPolicy: &foreground, Preconditions: &metav1.Preconditions{UID: &uid}}

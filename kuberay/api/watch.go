@@ -51,8 +51,8 @@ func WatchEvents(client rest.Interface, namespace, object string) cache.ListerWa
 	return cache.NewListWatchFromClient(client, "events", namespace, fields.OneTermEqualSelector("involvedObject.name", object))
 }
 
-// WatchPodEvents watches the events of type Normal of all pods of a namespace, without some reasons: nothing but the reason tells those of a cluster's pods, of
-// which there may be thousands, from others.
+// WatchPodEvents watches the events of type Normal of all pods of a namespace, without some reasons: nothing but the reason distinguishes those of a cluster's
+// pods, of which there may be thousands, from others.
 func WatchPodEvents(client rest.Interface, namespace string, without ...string) cache.ListerWatcher {
 	only := []fields.Selector{fields.OneTermEqualSelector("involvedObject.kind", "Pod"), fields.OneTermEqualSelector("type", corev1.EventTypeNormal)}
 	for _, reason := range without {

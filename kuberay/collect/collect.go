@@ -43,8 +43,8 @@ type Finder struct {
 // Find returns the repairs that are needed, and changes nothing:
 //   - a Job that was created suspended, whose client died before it could release it: nothing else counts its time
 //   - a Job whose keeper has ended, but not another container that admission added to its pod
-//   - a record without a cluster whose pod cannot start: it would wait for room only to report that the keeper is gone
-//   - a cluster with kuberay.keeper: none, whose client, which was to end it at lifetime.max, is gone
+//   - a record without a cluster whose pod cannot start: it would wait for room only to report that the keeper has ended
+//   - a cluster with kuberay.keeper: none, whose client, which was to end it at lifetime.max, has ended
 //   - a start that cannot succeed, or a deleted RayCluster: see package due, and stuck
 //
 // What it may not read it leaves alone.
@@ -88,13 +88,13 @@ func (f *Finder) repair(ctx context.Context, name string, o *observe.Snapshot) (
 		return found("job", "another container in the keeper's pod keeps it alive", f.deleteJob(o.Job)), nil
 	case recordWaits(o):
 		end := launcher.End{Cause: runstate.CauseLost, Message: "the keeper was deleted before it could save the result"}
-		return found("record", "its cluster is gone, and its pod cannot start", func(ctx context.Context) error { return result.Close(ctx, f.Client, name, end, nil) }), nil
+		return found("record", "its cluster has ended, and its pod cannot start", func(ctx context.Context) error { return result.Close(ctx, f.Client, name, end, nil) }), nil
 	case keeperless(o):
 		s, err := f.Client.Launched(ctx, name)
 		if err != nil || !outlived(o, s) {
 			return nil, err
 		}
-		return found("cluster", "lifetime.max has passed, and the client that kept it is gone", func(ctx context.Context) error {
+		return found("cluster", "lifetime.max has passed, and the client that kept it has ended", func(ctx context.Context) error {
 			return f.Client.DeleteCluster(ctx, launcher.ID(name), o.Cluster.UID)
 		}), nil
 	}

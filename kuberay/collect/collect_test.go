@@ -47,7 +47,7 @@ func TestNeverReleased(t *testing.T) {
 	}
 }
 
-// TestRecordWaits: a record is closed only when its cluster is gone and no node has its pod, whose container would find that out itself.
+// TestRecordWaits: a record is closed only when its cluster has ended and no node has its pod, whose container would find that out itself.
 func TestRecordWaits(t *testing.T) {
 	record := &batchv1.Job{ObjectMeta: old(time.Hour)}
 	ended := record.DeepCopy()

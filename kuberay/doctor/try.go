@@ -46,7 +46,7 @@ const (
 func tryOut(ctx context.Context, c *api.Client, s *spec.ClusterSpec, from Caller) []launcher.Check {
 	s.Name = "rayctl-doctor-" + strings.ToLower(rand.Text()[:5])
 	p, err := objects.NewPlan(spec.Copy(s), c.Namespace, from.Owner, c.Served.Gangs)
-	if err != nil { // what is wrong with the file was said before
+	if err != nil { // what is wrong with the file was reported before
 		p = nil
 	}
 	var checks []launcher.Check

@@ -40,7 +40,7 @@ func (j *Judge) Doubtful() bool { return !j.badSince.IsZero() }
 // reaches it. Its pod then shows that the run has ended and that the record has the result.
 func ends(o *observe.Snapshot, st *runstate.State) bool {
 	return st != nil && (st.Phase == runstate.Draining || st.Exit != nil) ||
-		o.Job != nil && (o.Job.DeletionTimestamp != nil || observe.JobEnded(o.Job)) || observe.KeeperSucceeded(o) || o.RecordSucceeded()
+		o.Job != nil && (o.Job.DeletionTimestamp != nil || observe.JobEnded(o.Job)) || observe.HasResult(o)
 }
 
 // deleted is the end of a cluster whose RayCluster was there and is deleted, by somebody else than its keeper's end. nil: it is not.

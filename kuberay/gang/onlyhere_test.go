@@ -10,8 +10,8 @@ import (
 	"github.com/rayctl/rayctl/kuberay/gang"
 )
 
-// TestOnlyThisPackageNamesSchedulers holds that a gang scheduler is added here alone: no other product file has the name of one, not even in a comment. Only
-// the cluster file's keys do, in types.go of package kuberayspec and as the value that validate.go there allows.
+// TestOnlyThisPackageNamesSchedulers holds that a gang scheduler is added here alone: no other product file has the name of one, or of the object
+// that it wants, not even in a comment. Only the cluster file's keys do, in types.go of package kuberayspec and as the value that validate.go there allows.
 func TestOnlyThisPackageNamesSchedulers(t *testing.T) {
 	const root = "../.."
 	files := 0
@@ -29,6 +29,9 @@ func TestOnlyThisPackageNamesSchedulers(t *testing.T) {
 				}
 				if strings.Contains(strings.ToLower(string(text)), s.Name()) {
 					t.Errorf("%s names the gang scheduler %s", name, s.Name())
+				}
+				if resource := strings.TrimSuffix(s.Resource().Resource, "s"); resource != "" && strings.Contains(strings.ToLower(string(text)), resource) {
+					t.Errorf("%s names %s, the object of the gang scheduler %s", name, resource, s.Name())
 				}
 			}
 			return err

@@ -74,7 +74,7 @@ type Section struct {
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 	// Annotations are put on the RayCluster and all pods.
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// RayCluster is the spec of a RayCluster that is taken as it is; rayctl adds labels, the gang, and Ray's token where nothing is said about
+	// RayCluster is the spec of a RayCluster that is taken as it is; rayctl adds labels, the gang, and Ray's token where the file does not set
 	// it. `-f raycluster.yaml` sets it. Excludes head, workers, image, env, setup, secrets and mounts, which the RayCluster sets itself.
 	RayCluster spec.Object `json:"rayCluster,omitempty"`
 	// ConfigMaps are created with the cluster and go with it: data by name and key. One that exists already stays as it is. `-f` sets

@@ -125,7 +125,7 @@ func (p *Plan) RecordJob() *batchv1.Job {
 	}
 	addOwn(&job.Spec.Template.Spec, []corev1.Volume{
 		{Name: "rayctl", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
-			SecretName: SecretName(p.Spec.Name), Optional: ptr.To(true), // after the cluster's end it is gone: the pod does not wait for ever, and the record knows by it
+			SecretName: SecretName(p.Spec.Name), Optional: ptr.To(true), // after the cluster's end it is deleted: the pod does not wait for ever, and the record knows by it
 			Items: []corev1.KeyToPath{{Key: zipKey, Path: zipKey}, {Key: TokenKey, Path: TokenKey}},
 		}}},
 		{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},

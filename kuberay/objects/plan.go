@@ -53,7 +53,7 @@ func NewPlan(s *spec.ClusterSpec, namespace, owner string, served gang.Served) (
 		}
 	}
 	if _, err := version.ParseGeneric(p.version); err != nil {
-		return nil, launcher.Fail(runstate.CodeSpec, err, "set ray.version to the version of Ray in the image", "neither ray.version nor the image's tag says which Ray the cluster runs")
+		return nil, launcher.Fail(runstate.CodeSpec, err, "set ray.version to the version of Ray in the image", "neither ray.version nor the image's tag shows which Ray the cluster runs")
 	}
 	if err := p.checkHelpers(); err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (p *Plan) Queue() string {
 	}
 	rc, err := p.RayCluster()
 	if err != nil {
-		return "" // said where it is created
+		return "" // the error is reported where it is created
 	}
 	return p.Scheduler.Queue(rc)
 }

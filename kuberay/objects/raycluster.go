@@ -57,7 +57,7 @@ func (p *Plan) Owned() []metav1.OwnerReference {
 	}}
 }
 
-// ownedWhole is owned for what must be gone before the Job is: whoever waits for the end looks at the Job.
+// ownedWhole is owned for what must be deleted before the Job is: whoever waits for the end looks at the Job.
 func (p *Plan) ownedWhole() []metav1.OwnerReference {
 	refs := p.Owned()
 	for i := range refs {

@@ -94,12 +94,20 @@ func (p *Plan) Objects() ([]Part, error) {
 	for _, m := range p.ConfigMapsOf(p.Owned()) {
 		shared = append(shared, Part{"configmap-" + m.Name + ".yaml", m})
 	}
-	cluster, hidden, together := Part{"raycluster.yaml", rc}, Part{"secret.yaml", withoutValues(secret)}, Part{"podgroup.yaml", p.Scheduler.Object(rc)}
+	cluster, hidden, together := Part{"raycluster.yaml", rc}, Part{"secret.yaml", withoutValues(secret)}, gangPart(p.Scheduler.Object(rc))
 	if kuberayspec.Of(p.Spec).Keeper == KeeperNone {
 		return slices.Concat([]Part{cluster, hidden}, shared, []Part{together}), nil
 	}
 	begin, rest := []Part{{"job.yaml", p.KeeperJob()}, hidden, {"service.yaml", p.Service()}}, []Part{cluster, together, {"record.yaml", p.RecordJob()}}
 	return slices.Concat(begin, shared, rest), nil
+}
+
+// gangPart has the name of the kind of object that the gang's scheduler wants; without one its Object is nil.
+func gangPart(o runtime.Object) Part {
+	if o == nil {
+		return Part{}
+	}
+	return Part{strings.ToLower(o.GetObjectKind().GroupVersionKind().Kind) + ".yaml", o}
 }
 
 // withoutValues keeps the keys of what is secret or generated.

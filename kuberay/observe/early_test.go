@@ -10,8 +10,8 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// TestEarlyHead: while the workers of an early head wait the reason is what its programs do, and what Kubernetes says of the workers; what the keeper says where
-// Kubernetes says nothing.
+// TestEarlyHead: while the workers of an early head wait the reason is what its programs do, and what Kubernetes reports about the workers; the keeper's reason
+// where Kubernetes reports nothing.
 func TestEarlyHead(t *testing.T) {
 	o := scene(func(o *Snapshot) {
 		onNode(o, corev1.ContainerStatus{Name: "ray-head", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})

@@ -136,3 +136,12 @@ func KeeperSucceeded(o *Snapshot) bool {
 		return Succeeded(p, objects.KeeperContainer) && isOf(p, o.Job)
 	})
 }
+
+// HasResult reports whether the record has a result: a keeper's pod succeeds only then, and a record succeeds only then.
+func HasResult(o *Snapshot) bool { return KeeperSucceeded(o) || o.RecordSucceeded() }
+
+// HasResultOf reports whether it is the one of the keeper with this state: the record may succeed while a keeper that follows the one that it asked still waits
+// for it.
+func HasResultOf(o *Snapshot, st *runstate.State) bool {
+	return HasResult(o) && (KeeperSucceeded(o) || st != nil && st.Exit != nil)
+}

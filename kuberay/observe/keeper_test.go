@@ -132,6 +132,32 @@ func TestKeeperSucceeded(t *testing.T) {
 	}
 }
 
+// TestHasResult: a record that has ended has the result of the keeper that it asked, which another one may have followed.
+func TestHasResult(t *testing.T) {
+	record := &batchv1.Job{Status: batchv1.JobStatus{Succeeded: 1}}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "new"}}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{objects.LabelRole: objects.RoleKeeper}, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}},
+		Status:     corev1.PodStatus{Phase: corev1.PodSucceeded},
+	}
+	ended := &runstate.State{Exit: &runstate.Exit{}}
+	for name, c := range map[string]struct {
+		o          *Snapshot
+		st         *runstate.State
+		has, hasOf bool
+	}{
+		"nothing":                      {&Snapshot{Job: job}, ended, false, false},
+		"record":                       {&Snapshot{Job: job, Record: record}, &runstate.State{}, true, false},
+		"record, keeper unknown":       {&Snapshot{Job: job, Record: record}, nil, true, false},
+		"record, keeper has an exit":   {&Snapshot{Job: job, Record: record}, ended, true, true},
+		"keeper's pod, keeper unknown": {&Snapshot{Job: job, Pods: []*corev1.Pod{pod}}, nil, true, true},
+	} {
+		if has, of := HasResult(c.o), HasResultOf(c.o, c.st); has != c.has || of != c.hasOf {
+			t.Errorf("%s: %v, %v", name, has, of)
+		}
+	}
+}
+
 // TestOwnContainer: a pod that another container keeps running, or fails later, has done what its own container has.
 func TestOwnContainer(t *testing.T) {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "new"}}

@@ -10,9 +10,6 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// headResets is the keeper's reason while the head's pod resets its connections (keeper/rayctl_keeper/run/gang/gathering.py).
-const headResets = "HeadResets"
-
 // meshRefuses is the reason of a cluster whose head is in a mesh that takes no connections from outside of it, as Istio does with PeerAuthentication STRICT.
 const meshRefuses = "MeshRefuses"
 
@@ -23,7 +20,7 @@ var proxies = []struct{ container, annotation string }{{"istio-proxy", objects.I
 // listen yet a proxy resets them, too: so the head's pod must be ready.
 func MeshRefusal(o *Snapshot, st *runstate.State) runstate.Reason {
 	head := o.head()
-	if st == nil || st.Phase != runstate.Provisioning || st.Reason.Code != headResets || head == nil || !podReady(head) {
+	if st == nil || st.Phase != runstate.Provisioning || st.Reason.Code != runstate.ReasonHeadResets || head == nil || !podReady(head) {
 		return runstate.Reason{}
 	}
 	for _, p := range proxies {

@@ -2,7 +2,7 @@
 rayctl_wait=$BASH_ENV
 unset BASH_ENV
 [ -z "$RAYCTL_WARN_DASHBOARD" ] || trap 'exit 143' TERM # the kernel lets the first process of a pod ignore what it does not handle
-# Of a cluster with an early head, or without a scheduler of gangs, the keeper is told that this pod has its node.
+# Of a cluster with an early head, or without a scheduler of gangs, this pod reports to the keeper that it has its node.
 if [ -n "$RAYCTL_TELL_GROUP" ]; then # the name of the pod is KubeRay's variable
   python3 -E -s /rayctl/keeper.pyz granted worker "$RAYCTL_TELL_GROUP" "${RAY_CLOUD_INSTANCE_ID:-$HOSTNAME}" < /dev/null > /dev/null 2>&1 &
 elif [ -n "$RAYCTL_TELL_GRANT" ]; then

@@ -31,7 +31,7 @@ type Keeper struct {
 	token string
 	gate  net.Listener // the dashboard, for the keeper
 	child *exec.Cmd
-	stdin io.Closer // before the commit, its end shows the keeper that the client is gone
+	stdin io.Closer // before the commit, its end shows the keeper that the client has ended
 
 	Gone  chan struct{}   // closed when the keeper has ended and its cluster is deleted
 	Final *runstate.State // then: its last word, nil if it left none

@@ -1,5 +1,10 @@
 // Package result reads what is left of a cluster that has ended: its record has the last state document and the driver's log. It also closes the
 // record of a cluster whose keeper cannot.
+//
+// The record serves nothing: its pod fetches the result from the keeper and ends, and Kubernetes keeps the pod's termination message and log for lifetime.keep.
+// A pod that served them, with the keeper's HTTP code (keeper/rayctl_keeper/http), would hold its processor and memory for a week per run, would lose them
+// with its node, and would need a Service and a token that outlive the cluster. Pods that do serve use that code: the keeper's, which hands its result over, and
+// the one that takes the state of the keeper before it (keeper/rayctl_keeper/kubernetes/pod.py).
 package result
 
 import (

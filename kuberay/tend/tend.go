@@ -1,5 +1,5 @@
 // Package tend is what a client does for a cluster that it has launched, or is ending, while it watches it. Nothing depends on it: without such a
-// client the record's pod keeps what the next keeper must know, and Kubernetes ends what is left a few seconds later. Only launcher.WatchAndTend and Terminate
+// client the record's pod keeps what the next keeper must know, and Kubernetes ends what is left a few seconds later. Only WatchAndTend, which launcher.WatchAndReconcile calls, and Terminate
 // tend; Watch, List, Result and Dial change nothing.
 package tend
 
@@ -81,14 +81,13 @@ func (t *Cluster) Recorded() <-chan struct{} {
 	return t.recorded
 }
 
-// hasResult reports whether the record has the result. Kubernetes shows that, too: a keeper's pod succeeds only then, and a record succeeds only then. (One
-// may succeed while a keeper that follows the one that it asked still waits for it.)
+// hasResult reports whether the record has the result, by the keeper's answer or by what Kubernetes shows.
 func (t *Cluster) hasResult(o *observe.Snapshot, st *runstate.State) bool {
 	select {
 	case <-t.recorded:
 		return true
 	default:
-		return observe.KeeperSucceeded(o) || st != nil && st.Exit != nil && o.RecordSucceeded()
+		return observe.HasResultOf(o, st)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 )
 
-// A launcher's tests have to say which scenarios its substrate has no feature for.
+// A launcher's tests have to name the scenarios for which its substrate has no feature.
 func TestMistakes(t *testing.T) {
 	of := Config{
 		Elastic: true, Occupy: func(*testing.T) func() { return nil }, FreezeDashboard: func(*testing.T, launcher.ID) func() { return nil },

@@ -113,7 +113,7 @@ func (s *suite) following(t *testing.T, id launcher.ID) (shown func() string) {
 	var out bytes.Buffer
 	ctx, done := s.context(t), make(chan error, 1)
 	go func() {
-		_, err := launcher.AttachAndTend(ctx, s.l, id, launcher.RunOptions{Stdout: &out})
+		_, err := launcher.AttachAndReconcile(ctx, s.l, id, launcher.RunOptions{Stdout: &out})
 		done <- err
 	}()
 	return func() string {

@@ -114,36 +114,24 @@ func (s *suite) launch(t *testing.T, sp *spec.ClusterSpec) launcher.ID {
 	return id
 }
 
-// until watches until the condition holds. Like `rayctl run` it tends the cluster, and carries out Status.Due.
+// until watches until the condition holds, as `rayctl run` and `rayctl up` do: what is due is carried out.
 func (s *suite) until(t *testing.T, id launcher.ID, what string, cond func(launcher.Status) bool) launcher.Status {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), s.Patience)
 	defer cancel()
-	statuses, err := launcher.WatchAndTend(ctx, s.l, id)
+	statuses, err := launcher.WatchAndReconcile(ctx, s.l, id, slog.Default())
 	if err != nil {
 		t.Fatalf("watch until %s: %v", what, err)
 	}
 	var last launcher.Status
 	for st := range statuses {
 		last = st
-		s.tend(ctx, id, st)
 		if cond(st) {
 			return st
 		}
 	}
 	t.Fatalf("never %s; last seen: %s", what, mustJSON(t, last))
 	return last
-}
-
-// tend carries out Status.Due, as `rayctl run` and `rayctl up` do while they wait.
-func (s *suite) tend(ctx context.Context, id launcher.ID, st launcher.Status) {
-	switch {
-	case st.Due == nil:
-	case st.Phase.Ended():
-		launcher.Tend(ctx, s.l, id, *st.Due, slog.Default())
-	default:
-		go launcher.Tend(ctx, s.l, id, *st.Due, slog.Default())
-	}
 }
 
 func (s *suite) untilRunning(t *testing.T, id launcher.ID) {

@@ -78,7 +78,7 @@ func TestExternal(t *testing.T) {
 		t.Errorf("log of %d bytes: %+v, %.300q", len(log), end.Log, log)
 	}
 	if _, err := head.Client(t).Version(ctx); err != nil {
-		t.Errorf("the cluster of somebody else is gone: %v", err)
+		t.Errorf("the cluster of somebody else has ended: %v", err)
 	}
 }
 

@@ -64,7 +64,7 @@ func (r *rig) measured(seconds float64) (busy float64) {
 	return s.GPUs[0].BusySeconds
 }
 
-func saysIdle(s *runstate.State) bool { return s.Reason.Code == runstate.CodeGPUsDoNothing }
+func saysIdle(s *runstate.State) bool { return s.Reason.Code == runstate.ReasonGPUsDoNothing }
 
 // TestIdleGPUs: a run whose GPUs are all idle gets a warning, and then ends; one of them that works is enough for it to go on.
 func TestIdleGPUs(t *testing.T) {
@@ -95,7 +95,7 @@ func TestIdleGPUs(t *testing.T) {
 	}
 }
 
-// TestUnreadGPUs: nothing ends while one GPU cannot be read, and that is said once. nvidia-smi is asked where there is no NVML.
+// TestUnreadGPUs: nothing ends while one GPU cannot be read, and that is reported once. nvidia-smi is asked where there is no NVML.
 func TestUnreadGPUs(t *testing.T) {
 	_, err := os.Stat("/dev/nvidiactl")
 	needs.That(t, err != nil, "this machine has an NVML of its own")

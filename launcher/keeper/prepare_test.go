@@ -11,7 +11,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// job.prepare fills a disk: the run's own, where the keeper writes, or the nodes', where Ray does. The run ends with its exit code, and what is missing is said.
+// job.prepare fills a disk: the run's own, where the keeper writes, or the nodes', where Ray does. The run ends with its exit code, and the message names what is missing.
 func TestPrepareFillsTheDisk(t *testing.T) {
 	t.Parallel()
 	for name, disk := range map[string]func(*testing.T, *rig) string{

@@ -30,7 +30,7 @@ type ExitCode struct {
 var ExitCodes = []ExitCode{
 	{CodeUsage, "wrong command line"},
 	{CodeSpec, "wrong cluster file, no such cluster or job, a name taken by another spec"},
-	{CodeUnreachable, "the substrate or the dashboard does not answer, or its Ray cannot do this"},
+	{CodeUnreachable, "Slurm, Kubernetes or the dashboard does not answer, or its Ray cannot do this"},
 	{CodeInternal, "a bug of rayctl"},
 	{CodeStartFailed, "the cluster, the driver or an application could not be started"},
 	{CodeOutputLost, "stdout did not take all of the output (a full disk, a closed pipe), and nothing else went wrong"},
@@ -83,7 +83,7 @@ var Causes = []Cause{
 	{Name: CauseDriverFailed, Origin: OriginDriver, Meaning: "the driver exited with another code"},
 	{Name: CauseDriverSignaled, Origin: OriginDriver, Meaning: "a signal ended the driver: 128 and its number"},
 	{Name: CausePrepareFailed, Origin: OriginPrepare, Meaning: "`job.prepare` exited with another code than 0, or a signal ended it: 128 and its number; the driver was not started"},
-	{Name: CauseInterrupted, Code: CodeInterrupted, Meaning: "Ctrl-C or a signal to the client or the keeper, or the substrate's own way to end it, such as `scancel`"},
+	{Name: CauseInterrupted, Code: CodeInterrupted, Meaning: "Ctrl-C or a signal to the client or the keeper, or a command of Slurm or Kubernetes that ends it, such as `scancel`"},
 	{Name: CauseDown, Code: CodeInterrupted, Meaning: "`rayctl down`"},
 	{Name: CauseDisconnected, Code: CodeInterrupted, Retryable: true, Meaning: "no client renewed the run for as long as `--end-on-disconnect` allows"},
 	{Name: CauseAbandoned, Code: CodeInterrupted, Retryable: true, Meaning: "the client ended before the launch was committed"},
@@ -91,13 +91,13 @@ var Causes = []Cause{
 	{Name: CauseIdleGPU, Code: CodeGPUsIdle, Meaning: "`lifetime.idleGpu` passed: all GPUs did nothing"},
 	{Name: CauseMax, Code: CodeTimeLimit, Meaning: "`lifetime.max` passed"},
 	{Name: CauseTotal, Code: CodeTimeLimit, Meaning: "`lifetime.total` passed"},
-	{Name: CauseTimeLimit, Code: CodeTimeLimit, Meaning: "the substrate's own time limit passed"},
+	{Name: CauseTimeLimit, Code: CodeTimeLimit, Meaning: "the time limit of the Slurm job passed"},
 	{Name: CauseQueue, Code: CodeQueueTimeout, Retryable: true, Meaning: "`lifetime.queue` passed before the gang was admitted"},
 	{Name: CauseStartFailed, Code: CodeStartFailed, Retryable: true, Meaning: "the cluster could not be started; not retryable where the same request can never start"},
 	{Name: CausePackageFailed, Code: CodeStartFailed, Meaning: "the working directory or a module could not be given to Ray"},
 	{Name: CauseSubmitFailed, Code: CodeStartFailed, Meaning: "Ray did not accept the job, or could not prepare its runtime environment"},
 	{Name: CauseLost, Code: CodeLost, Retryable: true, Meaning: "head, node or keeper was lost, and `job.restarts` had no attempt left"},
-	{Name: CausePreempted, Code: CodeLost, Retryable: true, Meaning: "the substrate took the nodes for somebody else, and `job.restarts` had no attempt left"},
+	{Name: CausePreempted, Code: CodeLost, Retryable: true, Meaning: "Slurm or Kubernetes took the nodes for somebody else, and `job.restarts` had no attempt left"},
 }
 
 // CauseOf finds a cause of rayctl's own ends; ok is false where a program's own exit code counts, and for what is no cause.

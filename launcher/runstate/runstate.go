@@ -187,8 +187,15 @@ type GPUUse struct {
 	Message     string  `json:"message"`     // why they are not measured
 }
 
-// CodeGPUsDoNothing is a Reason's code: lifetime.idleGpu will end the cluster if that continues.
-const CodeGPUsDoNothing = "GpusIdle"
+// Codes of a Reason that more than one program uses.
+const (
+	// ReasonGPUsDoNothing: lifetime.idleGpu will end the cluster if that continues.
+	ReasonGPUsDoNothing = "GpusIdle"
+	// ReasonHeadResets: the head's address resets connections.
+	ReasonHeadResets = "HeadResets"
+	// ReasonSubmitted: the batch system has the job, and has not answered yet why it waits.
+	ReasonSubmitted = "Submitted"
+)
 
 // Deadlines are the moments at which the keeper will end the cluster; nil: never, or not known yet.
 type Deadlines struct {

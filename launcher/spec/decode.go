@@ -9,8 +9,16 @@ import (
 	"reflect"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/rayctl/rayctl/launcher/spec/units"
 )
+
+// Quantity is a Kubernetes quantity, for example 16Gi.
+type Quantity = resource.Quantity
+
+// Object is a free YAML or JSON object that is passed on.
+type Object map[string]any
 
 // Decode reads a cluster file strictly: one document, no unknown or repeated key, the right types and units. It neither fills in
 // defaults nor validates. The error is Errors or *Error; each names file and line.
@@ -30,7 +38,19 @@ func (d *Document) Decode() (*ClusterSpec, error) {
 	if err := dec.errs.orNil(); err != nil {
 		return nil, err
 	}
+	if head := d.root.get("head"); len(s.Workers) > 0 && s.Head.On == "" && (head.asksForNone("cpus") || head.asksForNone("gpus")) {
+		s.Head.On = HeadGroupName
+	}
 	return s, nil
+}
+
+// asksForNone reports whether a key is there with the number 0, which a ClusterSpec does not distinguish from a key that is not there.
+func (n *node) asksForNone(key string) bool {
+	if n == nil || n.get(key) == nil {
+		return false
+	}
+	amount, ok := n.get(key).float()
+	return ok && amount == 0
 }
 
 // decoder fills Go values from nodes and collects all errors.

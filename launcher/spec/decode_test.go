@@ -212,3 +212,19 @@ func mustQuantity(s string) spec.Quantity {
 	}
 	return q
 }
+
+// TestHeadOfItsOwn: `head.on: head` gives the head a node of its own, and so does the number 0 for what its node is to have, as in `ray start --num-cpus=0`. A file that
+// says nothing of that puts the head on the first group.
+func TestHeadOfItsOwn(t *testing.T) {
+	for text, want := range map[string]int{
+		"head: {on: head}": 2, "head: {cpus: 0}": 2, "head: {gpus: 0}": 2, "head: {cpus: 1}": 2, "head: {on: w, cpus: 0}": 1, "head: {}": 1, "head:": 1, "{}": 1,
+	} {
+		s := spec.For(mustDecode(t, "workers: [{name: w}]\n"+strings.TrimPrefix(text, "{}")), "local")
+		if err := spec.Validate(s); err != nil || s.TotalNodes() != want {
+			t.Errorf("%s: %d nodes, want %d (%v)", text, s.TotalNodes(), want, err)
+		}
+	}
+	if s := spec.For(mustDecode(t, "head: {cpus: 0}"), "local"); s.TotalNodes() != 1 || !s.NodeGroups()[0].Tasks {
+		t.Errorf("without workers the head is the whole cluster: %+v", s.NodeGroups())
+	}
+}

@@ -36,6 +36,8 @@ type Substrate struct {
 	Fallback bool
 	// Flags are flags of all commands on clusters that set one key of the section.
 	Flags []Flag
+	// OtherFlags are flags of the substrate's own tools, without dashes, with the key of the section that has their meaning.
+	OtherFlags map[string]string
 	// Default fills in what the file leaves out once the launcher is chosen; then its section is never nil. May be nil.
 	Default func(s *ClusterSpec)
 	// Validate checks the section, and everything that has a special rule on the substrate if s.Launcher is its name;
@@ -134,6 +136,16 @@ func SubstrateOf(name string) *Substrate {
 		return registered[i]
 	}
 	return &Substrate{Name: name, Title: name, On: "with " + name}
+}
+
+// OtherFlag is the launcher, and the key of its section, that a flag of its substrate's tools means; "" if there is none.
+func OtherFlag(name string) (launcher, key string) {
+	for _, s := range registered {
+		if key := s.OtherFlags[name]; key != "" {
+			return s.Name, key
+		}
+	}
+	return "", ""
 }
 
 // LauncherMeant is the launcher that another name means, or the nearest; "" if there is none.

@@ -3,23 +3,13 @@
 // the reference: the schema and docs/cluster-file.md are made from them.
 //
 // Durations are written 90s, 3d12h or as Slurm writes them, 3-12:00:00.
-// Memory is a Kubernetes quantity (16Gi, 1500Gi, 500M) on every substrate.
+// Memory is a Kubernetes quantity (16Gi, 1500Gi, 500M) with every launcher.
 package spec
 
-import (
-	"k8s.io/apimachinery/pkg/api/resource"
-
-	"github.com/rayctl/rayctl/launcher/spec/units"
-)
+import "github.com/rayctl/rayctl/launcher/spec/units"
 
 // APIVersion is the only version of the cluster file so far.
 const APIVersion = "rayctl/v1"
-
-// Quantity is a Kubernetes quantity, for example 16Gi.
-type Quantity = resource.Quantity
-
-// Object is a free YAML or JSON object that is passed on.
-type Object map[string]any
 
 // ClusterSpec is a cluster file: one Ray cluster, how long it may live, and the job it is for.
 type ClusterSpec struct {
@@ -31,7 +21,7 @@ type ClusterSpec struct {
 	// Labels are the labels of the objects that rayctl creates, where Slurm or Kubernetes has labels; `ls -l` and `down -l` select clusters by them. Keys
 	// and values follow the rules of Kubernetes labels.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Launcher is the substrate. Default: the one of the sections slurm and kuberay that is there, else local.
+	// Launcher is where the cluster runs. Default: the one of the sections slurm and kuberay that is there, else local.
 	Launcher string `json:"launcher,omitempty" enum:"launchers"`
 	// Image is the container image of every node: pods on KubeRay, the container on Slurm if
 	// slurm.containerRuntime is set. Groups may have their own. Elsewhere it is ignored, and --image is an error.
@@ -47,7 +37,7 @@ type ClusterSpec struct {
 	// Secrets are environment variables of `ray start` whose values come from the client's environment, a file, or a Kubernetes
 	// Secret. They are never part of argv, runtime_env, pod specs, rendered files or logs.
 	Secrets []Secret `json:"secrets,omitempty"`
-	// Mounts make a directory of the substrate visible at the same path on every node.
+	// Mounts make a directory or volume visible at the same path on every node.
 	Mounts []Mount `json:"mounts,omitempty"`
 
 	// Head sets where Ray's head runs. Default: on the first group's first worker on Slurm and local, a pod of
@@ -62,7 +52,7 @@ type ClusterSpec struct {
 	// actors and placement groups.
 	Scaling Scaling `json:"scaling,omitzero"`
 
-	// Lifetime limits the cluster's life. The keeper beside the cluster enforces the limits, also when the client is gone.
+	// Lifetime limits the cluster's life. The keeper beside the cluster enforces the limits, also when the client has ended.
 	Lifetime Lifetime `json:"lifetime,omitzero"`
 	// Job is the driver that `run` and `submit` run on the cluster.
 	Job Job `json:"job,omitzero"`
@@ -105,17 +95,17 @@ type SecretKeyRef struct {
 	Key string `json:"key" jsonschema:"required"`
 }
 
-// Mount makes a directory of the substrate visible at the same path on every node.
+// Mount makes a directory or volume visible at the same path on every node.
 type Mount struct {
 	// MountPath is the absolute path on the nodes.
 	MountPath string `json:"mountPath" jsonschema:"required"`
-	// ReadOnly forbids writing where the substrate can (pods and containers). Default: false.
+	// ReadOnly forbids writing where that is possible (pods and containers). Default: false.
 	ReadOnly bool `json:"readOnly,omitempty"`
-	// Source is where the data is, for each substrate. A launcher whose source is missing refuses the file.
+	// Source is where the data is, for each launcher. A launcher whose source is missing refuses the file.
 	Source MountSource `json:"source" jsonschema:"required"`
 }
 
-// MountSource is where a mount's data is, on each substrate.
+// MountSource is where a mount's data is, for each launcher.
 type MountSource struct {
 	// Sections are the sources, by launcher.
 	Sections Sections `json:"-" section:"mount"`
@@ -126,7 +116,7 @@ type NodeResources struct {
 	// CPUs is the number of CPU cores of one node: a number, or a Kubernetes quantity such as 500m. Slurm wants a whole number.
 	// Default: 1 on KubeRay and Slurm (with slurm.exclusive all of the node's); on local an equal share of the machine's cores, at least 1.
 	CPUs units.CPUs `json:"cpus,omitempty"`
-	// Memory is the memory of one node, a Kubernetes quantity such as 16Gi. Default: the substrate's.
+	// Memory is the memory of one node, a Kubernetes quantity such as 16Gi. Default: what Slurm, Kubernetes or the machine gives.
 	Memory Quantity `json:"memory,omitzero"`
 	// GPUs is the number of GPUs of one node. On this machine an error if there are fewer. Default: 0.
 	GPUs int `json:"gpus,omitempty" jsonschema:"minimum=0"`
@@ -158,8 +148,9 @@ type NodeResources struct {
 
 // Head sets where Ray's head runs and what it gets if it has a node of its own.
 type Head struct {
-	// On is the worker group whose first worker is also the head. No other key of head may be set with it. Default: the
-	// first group on Slurm and local; none on KubeRay, where the head has a pod of its own that takes no tasks.
+	// On is the worker group whose first worker is also the head, or `head` for a head with a node of its own, which takes no tasks where there are
+	// workers. With a group no other key of head may be set. Default: head if cpus or another key of head is set, also as 0, and on KubeRay (a pod of its
+	// own); else the first group.
 	On string `json:"on,omitempty"`
 	// Early lets the head start before the workers, on a node of its own: job.prepare runs on it while the workers wait for their nodes together (job.start). On
 	// Slurm head and workers are then jobs of their own, on KubeRay the workers a gang of their own; lifetime.queue counts for each, and lifetime.max from the head's

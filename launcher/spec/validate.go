@@ -212,7 +212,7 @@ func (v *Validator) head(s *ClusterSpec) {
 	if s.Head.Early {
 		v.earlyHead(s)
 	}
-	if s.Head.On == "" {
+	if s.Head.On == "" || s.Head.On == HeadGroupName {
 		v.resources(s, "head", &s.Head.NodeResources)
 		return
 	}
@@ -222,14 +222,14 @@ func (v *Validator) head(s *ClusterSpec) {
 		for i, w := range s.Workers {
 			names[i] = w.Name
 		}
-		hint := "name one of the groups: " + strings.Join(names, ", ")
+		hint := "name one of the groups: " + strings.Join(names, ", ") + "; or write head, for a node of its own"
 		if len(names) == 0 {
 			hint = "remove head.on: without workers the head is the whole cluster"
 		}
 		v.Fail("head.on", hint, "there is no worker group %q", s.Head.On)
 		return
 	}
-	v.FailIf(value(g.MinReplicas, value(g.Replicas, 1)) == 0, "head.on", "give the group minReplicas of at least 1, or the head a node of its own",
+	v.FailIf(value(g.MinReplicas, value(g.Replicas, 1)) == 0, Join("workers", g.Name), "write `head: {on: head}`, which gives the head a node of its own, or give the group minReplicas of at least 1",
 		"the head is on the first worker of group %q, which may have no workers", g.Name)
 	v.FailIf(!s.Head.IsEmpty(), "head.on", "remove head.on, or the keys beside it",
 		"the head is on group %q and has that worker's resources, so it can have none of its own", s.Head.On)
@@ -239,8 +239,9 @@ func (v *Validator) earlyHead(s *ClusterSpec) {
 	const p = "head.early"
 	on := SubstrateOf(s.Launcher)
 	v.FailIf(s.Launcher != "" && !on.EarlyHead, p, "leave it out", "the %s launcher starts the head together with the workers", s.Launcher)
-	v.FailIf(s.Head.On != "", p, "remove head.on: an early head has a node of its own", "the head is on group %q and starts with it", s.Head.On)
-	v.FailIf(s.Head.On == "" && s.GangNodes() < 2, p, "leave it out, or give a group replicas", "no worker is required, so the head does not wait for any")
+	own := s.Head.On == "" || s.Head.On == HeadGroupName
+	v.FailIf(!own, p, "remove head.on: an early head has a node of its own", "the head is on group %q and starts with it", s.Head.On)
+	v.FailIf(own && s.GangNodes() < 2, p, "leave it out, or give a group replicas", "no worker is required, so the head does not wait for any")
 }
 
 // Absolute checks a path that may not be relative.

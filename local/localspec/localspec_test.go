@@ -41,12 +41,12 @@ func TestIgnored(t *testing.T) {
 	s = spec.For(s, "local")
 	want := []string{
 		"workers.a.shm and workers.b.shm are ignored: /dev/shm is the machine's; objectStoreMemory is the size of Ray's object store",
-		"head.cpus is ignored: a head beside workers takes no tasks, and has no part of the machine to itself",
-		"head.gpus is ignored: a head beside workers takes no tasks, and has no part of the machine to itself",
+		"head.cpus is ignored: a head beside workers takes no tasks, and has no part of the machine to itself; `head: {on: head}` is enough to give it a node of its own",
+		"head.gpus is ignored: a head beside workers takes no tasks, and has no part of the machine to itself; `head: {on: head}` is enough to give it a node of its own",
 		"workers.a.cpus: 1.5 is rounded up to 2, because Ray counts whole CPUs",
 		"gang: false is ignored: all required nodes start together on this machine",
 		"lifetime.idleGpu is ignored: no group has gpus",
-		"mounts[0].readOnly is ignored: without a container nothing is mounted, so that the directory can be written as its permissions say",
+		"mounts[0].readOnly is ignored: without a container nothing is mounted, and the directory's own permissions decide whether it can be written",
 		"head.image is ignored: nodes run in no containers here",
 	}
 	if got := spec.SubstrateOf("local").Ignored(s); !slices.Equal(got, want) {

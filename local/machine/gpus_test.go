@@ -62,7 +62,7 @@ func TestCheckGPUs(t *testing.T) {
 	}
 }
 
-// TestNotes: sizes beyond the machine are said, and taken.
+// TestNotes: sizes beyond the machine are noted, and used.
 func TestNotes(t *testing.T) {
 	m := Machine{CPUs: 8, Memory: 32 * gib}
 	of := func(r spec.NodeResources) string {

@@ -82,6 +82,10 @@ func TestGroups(t *testing.T) {
 			spec.ClusterSpec{Head: spec.Head{NodeResources: spec.NodeResources{CPUs: 4, GPUs: 1}}, Workers: []spec.WorkerGroup{group("a", 2, spec.NodeResources{})}},
 			[]shape{{"head", 1, 0, 0}, {"a", 2, 4, 0}},
 		},
+		"a head of its own by name": {
+			spec.ClusterSpec{Head: spec.Head{On: spec.HeadGroupName}, Workers: []spec.WorkerGroup{group("a", 2, spec.NodeResources{})}},
+			[]shape{{"head", 1, 0, 0}, {"a", 2, 4, 0}},
+		},
 		"more workers than cores": {
 			spec.ClusterSpec{Workers: []spec.WorkerGroup{group("a", 20, spec.NodeResources{})}}, []shape{{"a", 20, 1, 0}},
 		},

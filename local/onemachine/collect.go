@@ -17,13 +17,13 @@ import (
 	"github.com/rayctl/rayctl/local/rundir"
 )
 
-// Collect ends what is left of killed keepers and dead clients, and removes old records and environments.
-func (l *Launcher) Collect(ctx context.Context, dryRun bool) ([]launcher.Collected, error) {
+// collect reconciles all names, and removes environments that nothing has used for long.
+func (l *Launcher) collect(ctx context.Context, dryRun bool) ([]launcher.Collected, error) {
 	var out []launcher.Collected
 	var unread []error
 	inUse := map[string]bool{}
 	for _, name := range l.names() {
-		found, env, err := l.collect(ctx, name, dryRun)
+		found, env, err := l.collectName(ctx, name, dryRun)
 		if err != nil {
 			unread = append(unread, err)
 		}
@@ -75,8 +75,8 @@ func (l *Launcher) collectEnvironments(dryRun bool, unused time.Duration, inUse 
 	})
 }
 
-// collect looks after one name, unless somebody is at work on it. It also returns the environment that a cluster uses which lives, or may.
-func (l *Launcher) collect(ctx context.Context, name string, dryRun bool) (found []launcher.Collected, env string, err error) {
+// collectName looks after one name, unless somebody is at work on it. It also returns the environment that a cluster uses which lives, or may.
+func (l *Launcher) collectName(ctx context.Context, name string, dryRun bool) (found []launcher.Collected, env string, err error) {
 	lock, err := filelock.Try(l.lockPath(name))
 	if err != nil {
 		return nil, "", err

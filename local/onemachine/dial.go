@@ -34,7 +34,7 @@ func (l *Launcher) Dial(_ context.Context, id launcher.ID, t launcher.Target) (*
 	return &launcher.Endpoint{URL: url, Token: token, TokenHeader: "Authorization", Via: "direct"}, nil
 }
 
-// running finds a cluster whose keeper lives; ErrNotFound once it is gone, ErrNotReady before.
+// running finds a cluster whose keeper lives; ErrNotFound once it has ended, ErrNotReady before.
 func (l *Launcher) running(id launcher.ID) (*cluster, *runstate.State, error) {
 	c, err := l.open(id)
 	if err != nil {

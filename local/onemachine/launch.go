@@ -28,7 +28,7 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.P
 	if err := orders.Refuse(s, p); err != nil {
 		return "", err
 	}
-	l.reconcile(ctx)
+	launcher.ReconcileBeside(ctx, l, launcher.ID(s.Name), l.log)
 	lock, err := l.lock(ctx, s.Name)
 	if err != nil {
 		return "", err

@@ -47,7 +47,7 @@ type Substrate interface {
 	Check(ctx context.Context) []launcher.Check
 }
 
-// Launcher runs clusters on this machine. It implements launcher.Launcher, Execer, NodeDialer, Checker, Collector and
+// Launcher runs clusters on this machine. It implements launcher.Launcher, Execer, NodeDialer, Checker, Reconciler and
 // Forgetter.
 type Launcher struct {
 	on       Substrate
@@ -65,7 +65,7 @@ var (
 	_ launcher.Execer     = (*Launcher)(nil)
 	_ launcher.NodeDialer = (*Launcher)(nil)
 	_ launcher.Checker    = (*Launcher)(nil)
-	_ launcher.Collector  = (*Launcher)(nil)
+	_ launcher.Reconciler = (*Launcher)(nil)
 	_ launcher.Forgetter  = (*Launcher)(nil)
 
 	_ launcher.EnvironmentKeeper = (*Launcher)(nil)

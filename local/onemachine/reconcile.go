@@ -2,6 +2,7 @@ package onemachine
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
@@ -11,31 +12,55 @@ import (
 	"github.com/rayctl/rayctl/local/rundir"
 )
 
-// reconcile removes records that were kept long enough and launches that died before the commit, and gives clusters of which only the files are left
-// their results. What somebody works on is left. It is for calls that change something: whoever lists must find the same without it.
-func (l *Launcher) reconcile(ctx context.Context) {
-	for _, name := range l.names() {
-		_, why := l.prunable(name)
-		if _, _, dead := l.leftBehind(name); dead || why != "" {
-			l.repair(ctx, name)
-		}
+// Reconcile ends what is left of killed keepers and dead clients, and removes old records and environments, see launcher.Reconciler. Beside a launch it
+// deals only with what is nothing but files. What somebody works on is left.
+func (l *Launcher) Reconcile(ctx context.Context, s launcher.Scope) ([]launcher.Collected, error) {
+	if s.Beside != "" {
+		return l.reconcileFiles(ctx, s.DryRun)
 	}
+	return l.collect(ctx, s.DryRun)
 }
 
-// repair looks again under the lock of the name, unless somebody has it. What fails is tried again by the next one.
-func (l *Launcher) repair(ctx context.Context, name string) {
+// reconcileFiles removes records that were kept long enough and launches that died before the commit, and gives clusters of which only the files are left
+// their results. Whoever lists finds the same without it.
+func (l *Launcher) reconcileFiles(ctx context.Context, dryRun bool) ([]launcher.Collected, error) {
+	var out []launcher.Collected
+	var failures []error
+	for _, name := range l.names() {
+		_, why := l.prunable(name)
+		if _, _, dead := l.leftBehind(name); dead {
+			why = "its keeper or client was killed"
+		}
+		if why == "" {
+			continue
+		}
+		out = append(out, launcher.Collected{What: "run directory", Name: name, Why: why})
+		if !dryRun {
+			failures = append(failures, l.repair(ctx, name))
+		}
+	}
+	return out, errors.Join(failures...)
+}
+
+// repair looks again under the lock of the name, unless somebody has it.
+func (l *Launcher) repair(ctx context.Context, name string) error {
 	lock, err := filelock.Try(l.lockPath(name))
 	if err != nil || lock == nil {
-		return
+		return err
 	}
 	defer lock.Release()
 	if c, _, dead := l.leftBehind(name); dead {
-		if err := c.concludeHeld(ctx); err != nil {
-			l.log.Debug("a dead cluster could not be concluded", "cluster", name, "error", err)
-		}
-	} else if c, why := l.prunable(name); why != "" && c.Remove() == nil {
-		lock.Remove()
+		return c.concludeHeld(ctx)
 	}
+	c, why := l.prunable(name)
+	if why == "" {
+		return nil
+	}
+	if err := c.Remove(); err != nil {
+		return err
+	}
+	lock.Remove()
+	return nil
 }
 
 // leftBehind finds a cluster of which no process lives, not even its keeper, and which has no result yet; st is the last that its keeper wrote.

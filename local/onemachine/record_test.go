@@ -108,7 +108,7 @@ func TestRecordsAreKeptAndPruned(t *testing.T) {
 			t.Errorf("%s went because somebody listed: %v", c.Name, err)
 		}
 	}
-	l.reconcile(t.Context())
+	launcher.ReconcileBeside(t.Context(), l, "new", l.log)
 	if _, err := os.Stat(precious); err != nil {
 		t.Errorf("the driver's output was removed: %v", err)
 	}
@@ -118,7 +118,7 @@ func TestRecordsAreKeptAndPruned(t *testing.T) {
 	if _, err := l.Result(t.Context(), "old"); !errors.Is(err, launcher.ErrNotFound) {
 		t.Errorf("old: %v", err)
 	}
-	if got, err := l.Collect(t.Context(), true); err != nil || len(got) != 0 {
+	if got, err := l.Reconcile(t.Context(), launcher.Scope{DryRun: true}); err != nil || len(got) != 0 {
 		t.Errorf("left for gc: %+v, %v", got, err)
 	}
 }
@@ -144,7 +144,7 @@ func TestListOnlyReads(t *testing.T) {
 		if c.HasResult() != (kind == "after") {
 			t.Errorf("%s: there is a result: %v", kind, c.HasResult())
 		}
-		l.reconcile(t.Context())
+		launcher.ReconcileBeside(t.Context(), l, "new", l.log)
 	}
 }
 
@@ -202,7 +202,7 @@ func TestOtherMachinesClusterIsLeftAlone(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0].Unreachable == "" {
 		t.Errorf("list: %+v, %v", all, err)
 	}
-	if _, err := l.Collect(t.Context(), false); err != nil || c.HasResult() {
+	if _, err := l.Reconcile(t.Context(), launcher.Scope{}); err != nil || c.HasResult() {
 		t.Errorf("collect: %v", err)
 	}
 }
@@ -247,7 +247,7 @@ func TestUnreadableIsLeftAlone(t *testing.T) {
 	if err := os.Remove(rest.Path(rundir.RecordFile)); err != nil {
 		t.Fatal(err)
 	}
-	found, err := l.Collect(t.Context(), false)
+	found, err := l.Reconcile(t.Context(), launcher.Scope{})
 	if len(found) != 1 || found[0].Name != "rest" {
 		t.Errorf("collected %+v", found)
 	}

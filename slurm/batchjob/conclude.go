@@ -36,7 +36,7 @@ func (b *Job) OverOr(ctx context.Context, age time.Duration) (bool, controller.J
 
 // Outcome is whether and how a cluster has ended.
 type Outcome struct {
-	Over bool           // it holds nothing; its record may be gone, too
+	Over bool           // it holds nothing; its record may be removed, too
 	Job  controller.Job // of one that has not ended
 	// verdict is on a cluster that has ended without a result, or that is to overrule its result. nil: the result is as the keeper wrote it.
 	Verdict *runstate.Verdict
@@ -85,7 +85,7 @@ func (b *Job) VerdictOn(ctx context.Context, f Fate, j controller.Job) runstate.
 	return runstate.Verdict{Cause: runstate.CauseLost, Message: "Slurm does not know its job any more"}
 }
 
-// Overruling is the verdict on a cluster whose keeper has written its result, and whose job is gone, where Slurm's record of why it ended is more precise. nil: the
+// Overruling is the verdict on a cluster whose keeper has written its result, and whose job has ended, where Slurm's record of why it ended is more precise. nil: the
 // keeper's result stands.
 func (b *Job) Overruling(ctx context.Context, j controller.Job) *runstate.Verdict {
 	e := b.Result.Exit

@@ -57,7 +57,7 @@ func (b *Job) spokeAfter(at time.Time) bool {
 }
 
 // A controller that was restarted has lost up to 5 seconds of its state and recovers jobs from the nodes: a job that it does not list
-// is queried again before it is taken to be gone.
+// is queried again before it is taken to have ended.
 const (
 	BelieveAfter = 12 * time.Second
 	AskAgain     = 4 * time.Second

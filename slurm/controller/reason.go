@@ -8,7 +8,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// saying is a Slurm reason in words. Slurm's own list: squeue(1) JOB REASON CODES, and slurm/src/common/job_state_reason.c.
+// saying is the sentence for a Slurm reason. Slurm's own list: squeue(1) JOB REASON CODES, and slurm/src/common/job_state_reason.c.
 type saying struct {
 	message string
 	hint    string
@@ -48,7 +48,7 @@ var sayings = map[string]saying{
 	"Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions": {"the nodes that it needs are down, drained, or reserved for partitions of higher priority", "wait, or choose another slurm.partition"},
 	"job_requeued_in_held_state":              {"it was requeued and is held", "`scontrol release` releases it"},
 	"launch_failed_requeued_held":             {"its launch failed; Slurm requeued and holds it", "`rayctl down` ends it; `rayctl doctor` checks the nodes"},
-	"user_env_retrieval_failed_requeued_held": {"the user's environment could not be read on the node; Slurm holds the job", "`rayctl down` ends it; tell your site's administrators"},
+	"user_env_retrieval_failed_requeued_held": {"the user's environment could not be read on the node; Slurm holds the job", "`rayctl down` ends it; notify your site's administrators"},
 }
 
 // limits are families of reasons: the first matching prefix is reported with the limit's name.

@@ -1,4 +1,3 @@
-// Package nodetunnel carries connections to a node of a job over the input and output of one step there (srun), where no other way leads.
 package nodetunnel
 
 import (
@@ -14,10 +13,8 @@ import (
 	"time"
 )
 
-// mux carries many connections over one byte stream, in the frames of yamux (github.com/hashicorp/yamux, spec.md); the far end is
-// keeper/rayctl_keeper/slurm/access/relay.py. No goroutine stands between a connection's user and the stream, as in that library: who writes writes the frame
-// itself, and of those who wait one reads the frames for all. Each goroutine in between wakes a thread more in each direction, which on a busy
-// machine is most of a round trip (`make bench-slurm BENCH="-only tunnel"`).
+// mux carries many connections over one byte stream; the far end is keeper/rayctl_keeper/slurm/access/relay.py. No goroutine stands between a connection's
+// user and the stream. `make bench-slurm BENCH="-only tunnel"` measures it through srun.
 type mux struct {
 	pipe pipes
 	in   *bufio.Reader // of the one who reads

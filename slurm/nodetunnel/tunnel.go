@@ -1,3 +1,10 @@
+// Package nodetunnel carries connections to a node of a job over the input and output of one step there (srun), where no other way leads.
+//
+// Its multiplexer speaks the frames of yamux (github.com/hashicorp/yamux, spec.md), but is not that library, which costs more of a login node's processors:
+// there goroutines of the session read and write the frames for all connections. Here who writes writes the frame itself, and of those who wait one reads
+// the frames for all. With the same far end on two processors, a 16 MiB upload takes 13 ms with this multiplexer and 31 ms with yamux 0.1.2 (30 and 49 ms while
+// two other programs keep both processors busy), and a round trip 44 and 51 µs (equal while the processors are busy): medians, 2026-11-27,
+// `go test -run NONE -bench . ./slurm/nodetunnel`. TestRelaySpeaksYamux holds that the far end serves the library, too.
 package nodetunnel
 
 import (
@@ -60,7 +67,7 @@ func (w *Tunnel) Dial(ctx context.Context, address string) (net.Conn, error) {
 		case !fresh && !session.alive() && ctx.Err() == nil:
 			continue // cut while nobody used it
 		case !session.alive():
-			<-s.ended // it has said all
+			<-s.ended // its output is complete
 			if s.said.LastLine() != "" {
 				return nil, fmt.Errorf("the connection through srun was lost: %s", remote.Complaint(s.said))
 			}

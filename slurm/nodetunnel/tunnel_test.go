@@ -20,7 +20,7 @@ import (
 )
 
 // relayHere is a way whose far end is this machine.
-func relayHere(t *testing.T) *Tunnel {
+func relayHere(t testing.TB) *Tunnel {
 	t.Helper()
 	program, err := keeperzip.Write(t.TempDir())
 	if err != nil {
@@ -32,12 +32,12 @@ func relayHere(t *testing.T) *Tunnel {
 }
 
 // echo answers everything it is sent.
-func echo(t *testing.T) string {
+func echo(t testing.TB) string {
 	return serving(t, func(conn *net.TCPConn) { _, _ = io.Copy(conn, conn) }) // the test looks at what came back
 }
 
 // serving handles each connection to the returned address, and closes it after that.
-func serving(t *testing.T, handle func(*net.TCPConn)) string {
+func serving(t testing.TB, handle func(*net.TCPConn)) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

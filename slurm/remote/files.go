@@ -158,7 +158,8 @@ while len(text) < need:
 exec(compile(text, "slurm_files.py", "exec"))`
 
 // filesProgram serves a site's files to a client, for `python3 -c`: it brings the zip file there.
-var filesProgram = keeperzip.Source("rayctl_keeper/slurm/attempts/after.py") + "\n" + keeperzip.Source("rayctl_keeper/run/shared.py") + "\n" + keeperzip.Source("slurm_files.py")
+var filesProgram = keeperzip.Source("rayctl_keeper/state/model.py") + "\n" + keeperzip.Source("rayctl_keeper/slurm/attempts/after.py") + "\n" +
+	keeperzip.Source("rayctl_keeper/run/shared.py") + "\n" + keeperzip.Source("slurm_files.py")
 
 // open returns the session that runs, or starts one.
 func (f *Files) open(ctx context.Context) (*session, error) {

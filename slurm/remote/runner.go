@@ -3,9 +3,6 @@ package remote
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,11 +11,8 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/mattn/go-isatty"
-
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
 // Runner runs commands where Slurm's commands are. It is what transports differ in; everything else (submission, queries, files,
@@ -55,15 +49,15 @@ type SSH struct {
 
 // NewSSH prepares a directory for the connection's socket, which only the user may enter.
 func NewSSH(host string, options []string) (*SSH, error) {
-	dir, err := ownDir("ssh")
+	dir, err := OwnDir("ssh")
 	if err != nil {
 		return nil, err
 	}
 	return &SSH{Host: host, Options: options, control: dir}, nil
 }
 
-// ownDir is a directory of this user on this machine, below one that nobody else may enter. Its path is short: sockets are in it.
-func ownDir(name string) (string, error) {
+// OwnDir is a directory of this user on this machine, below one that nobody else may enter. Its path is short: sockets are in it.
+func OwnDir(name string) (string, error) {
 	base := filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "rayctl")
 	if !filepath.IsAbs(base) || len(base) > 50 {
 		base = filepath.Join("/tmp", fmt.Sprintf("rayctl-%d", os.Getuid()))
@@ -95,20 +89,6 @@ func onlyMine(dir string) error {
 	return nil
 }
 
-// SharedFile is the file in which this user's processes share a controller's answers; "" if they cannot.
-func SharedFile(s *slurmspec.Section) string {
-	dir, err := ownDir("slurm")
-	if err != nil {
-		return ""
-	}
-	way, err := json.Marshal([]any{s.Transport, s.Host, s.SSHOptions, s.RESTURL, s.RESTTokenFile, s.Cluster, os.Getenv("SLURM_CONF"), os.Getenv("SLURM_CLUSTERS")})
-	if err != nil {
-		return ""
-	}
-	key := sha256.Sum256(way)
-	return filepath.Join(dir, hex.EncodeToString(key[:8])+".json")
-}
-
 func (s *SSH) String() string { return s.Host }
 
 // Command quotes the arguments for the login shell on the other side.
@@ -130,16 +110,4 @@ func (s *SSH) Close(ctx context.Context) error {
 		return fmt.Errorf("end the ssh connection to %s: %w: %s", s.Host, err, strings.TrimSpace(string(out)))
 	}
 	return nil
-}
-
-// RunnerFor chooses where commands run and files are.
-func RunnerFor(s *slurmspec.Section) (Runner, error) {
-	if s.Host != "" && s.Transport != "local" {
-		ssh, err := NewSSH(s.Host, s.SSHOptions)
-		if err == nil {
-			ssh.Person = isatty.IsTerminal(os.Stdin.Fd()) && isatty.IsTerminal(os.Stderr.Fd()) // completion has no stderr
-		}
-		return ssh, err
-	}
-	return Here{}, nil
 }

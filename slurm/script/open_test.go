@@ -8,7 +8,7 @@ import (
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
-// TestOpen: of a Ray without tokens it is said who reaches what, and with one node nothing listens for other hosts. That nothing does is shown by a
+// TestOpen: for a Ray without tokens the launch reports who reaches what, and with one node nothing listens for other hosts. That nothing does is shown by a
 // real Ray 2.40 in TestPartitions/OldRay of slurm.
 func TestOpen(t *testing.T) {
 	for name, c := range map[string]struct {

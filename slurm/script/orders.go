@@ -27,7 +27,7 @@ type Plan struct {
 	partitions []Partition   // see Within; none: they are not known
 }
 
-// PlanOf is the plan of a run, made from its record. disconnect is how long a client may be gone before the keeper ends the run.
+// PlanOf is the plan of a run, made from its record. disconnect is how long a client may be away before the keeper ends the run.
 func PlanOf(run *rundir.Run, disconnect time.Duration) Plan {
 	r := run.Record
 	return Plan{Spec: r.Spec, Python: r.Python, Programs: r.Programs, Run: run.Dir, Nonce: r.Nonce, Disconnect: disconnect}

@@ -57,10 +57,10 @@ type seen struct {
 	directory       bool
 	scratch         string // the temporary directory; "": there is no Python to find it
 	scratchWritable bool
-	python          string // its version, or what it said
+	python          string // its version, or what it printed
 	container, ray  string // see keeper/rayctl_keeper/slurm/doctor/look.py
 	node            string // its name
-	submits         string // "submits", or what sbatch said
+	submits         string // "submits", or what sbatch printed
 	address, ports  string // see keeper/rayctl_keeper/slurm/doctor/network.py
 	elastic         bool   // it was asked whether it may submit jobs
 	smaller         string // why it was not as large as the head; "": it was
@@ -73,8 +73,8 @@ func parseSeen(out string) seen {
 		node: l[7], scratch: l[8], submits: l[9], address: l[10], ports: l[11]}
 }
 
-// look runs one step on a node as the job would have it: of the head's size, or in the allocation that is there. If no node of that size is free, a small one tells
-// the rest.
+// look runs one step on a node as the job would have it: of the head's size, or in the allocation that is there. If no node of that size is free, a small
+// one answers the other questions.
 func (site *Site) look(ctx context.Context, p script.Plan, around Around) (seen, error) {
 	elastic, err := site.putCompanion(ctx, p)
 	if err != nil {

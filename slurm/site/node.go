@@ -165,7 +165,7 @@ func checkClock(text string, before time.Time) launcher.Check {
 	}
 	c := check("clock", "it agrees with this machine's", err, "")
 	if err == nil && skew > clockSkew {
-		c = launcher.Check{Name: "clock", Detail: fmt.Sprintf("a node's clock differs by %s", skew.Round(time.Second)), Hint: "times in records will mislead; tell your site's administrators"}
+		c = launcher.Check{Name: "clock", Detail: fmt.Sprintf("a node's clock differs by %s", skew.Round(time.Second)), Hint: "times in records will be wrong; notify your site's administrators"}
 	}
 	return c
 }

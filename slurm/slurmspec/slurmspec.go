@@ -25,6 +25,7 @@ var Substrate = spec.Register(&spec.Substrate{
 	ChosenBySection: true,
 	Flags: []spec.Flag{{Name: "slurm-host", Key: "slurm.host", Usage: "Slurm login `HOST`, reached by ssh"},
 		{Name: "slurm-job", Key: "slurm.job", Usage: "Slurm `JOB` for the cluster: new, or current (the allocation in which this command runs)"}},
+	OtherFlags:    map[string]string{"partition": "slurm.partition", "account": "slurm.account", "qos": "slurm.qos"},
 	Default:       fillIn,
 	Validate:      validate,
 	ValidateMount: validateMount,

@@ -35,7 +35,7 @@ func (r *running) check(clientCode int, status *launcher.Status) {
 	r.lookForSecrets("after the end")
 }
 
-// lostHead reports whether a violation only says that an attempt's tasks were not all done, and the fault has taken its head: the driver's process may live a
+// lostHead reports whether a violation is only that an attempt's tasks were not all done, and the fault has ended its head: the driver's process may live a
 // moment longer.
 func (r *running) lostHead(violation string) bool {
 	attempt := 0
@@ -116,7 +116,7 @@ func (r *running) checkLines(what, text string, partly bool) {
 		var a, n int
 		if _, err := fmt.Sscanf(l, "attempt %d line %d", &a, &n); err != nil {
 			ofRay := r.f.node && r.struck                 // the reason why an attempt could not begin, such as its runtime environment
-			if text != "" && !ofRay && r.d.bursts == 0 && // Ray tells drivers that use it of nodes that come and go
+			if text != "" && !ofRay && r.d.bursts == 0 && // Ray reports nodes that come and go to drivers that use it
 				!strings.HasPrefix(l, "Terminated") && !strings.HasPrefix(l, "Killed") {
 				r.t.Errorf("%s has the line %q", what, l)
 			}

@@ -145,7 +145,7 @@ func (w *kubeWorld) evict(p *corev1.Pod) bool {
 	return p != nil && w.Core.PolicyV1().Evictions(w.namespace).Evict(context.Background(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: p.Name}}) == nil
 }
 
-// cordon says whether the bed's node takes no pods. It is tried until it succeeds: the API server may be away.
+// cordon sets whether the bed's node takes no pods. It is tried until it succeeds: the API server may be away.
 func (w *kubeWorld) cordon(yes bool) {
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"unschedulable": yes}})
 	for limit := time.Now().Add(time.Minute); err == nil && time.Now().Before(limit); time.Sleep(300 * time.Millisecond) {

@@ -56,7 +56,7 @@ type tab struct {
 	refused  []refusedRequest
 	said     []string                       // on the console, and what the browser itself complains of
 	asked    map[network.RequestID][]string // the addresses of a request: more than one where it was redirected
-	from     map[network.RequestID][]string // Sec-Fetch-Site of each, which Chromium tells before or after the address
+	from     map[network.RequestID][]string // Sec-Fetch-Site of each, which Chromium reports before or after the address
 }
 
 // refusedRequest is a request that was answered with an error.
@@ -126,7 +126,7 @@ func (b *tab) untilWhole(wanted ...string) {
 	b.t.Fatalf("the page lacks %q, %v\n%s", lacks, err, b)
 }
 
-// sites are the sites that requests for an address came from, as Sec-Fetch-Site says it.
+// sites are the sites that requests for an address came from, by Sec-Fetch-Site.
 func (b *tab) sites(address string) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -181,7 +181,7 @@ var issues = []audits.InspectorIssueCode{
 	audits.InspectorIssueCodeContentSecurityPolicyIssue, audits.InspectorIssueCodeCorsIssue, audits.InspectorIssueCodeStylesheetLoadingIssue,
 }
 
-// networkChanged is what Chromium says of requests that it drops because an interface of the machine came or went, as those of testbeds beside this test do. A
+// networkChanged is Chromium's error for requests that it drops because an interface of the machine came or went, as those of testbeds beside this test do. A
 // page that misses one is not whole.
 const networkChanged = "net::ERR_NETWORK_CHANGED"
 

@@ -196,7 +196,7 @@ func TestServeExample(t *testing.T) {
 	token := decode[map[string]string](t, u.runExample("env", "words", "-o", "json").out)["RAY_AUTH_TOKEN_PATH"]
 	u.want(0, "down", "words")
 	if _, err := os.Stat(token); token == "" || !os.IsNotExist(err) {
-		t.Errorf("the token file %q of a cluster that is gone: %v", token, err)
+		t.Errorf("the token file %q of a cluster that has ended: %v", token, err)
 	}
 }
 

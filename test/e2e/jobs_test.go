@@ -43,7 +43,7 @@ func TestSubmit(t *testing.T) {
 	if len(jobs) < 3 || jobs[0]["status"] != "FAILED" || jobs[0]["driver_exit_code"] != 137.0 {
 		t.Errorf("jobs: %+v", jobs)
 	}
-	const cause = "FileNotFoundError: [Errno 2] No such file or directory: '/no/such.txt'" // in the log of Ray's agent, of which Ray says "maybe there are some network problems"
+	const cause = "FileNotFoundError: [Errno 2] No such file or directory: '/no/such.txt'" // in the log of Ray's agent; Ray's API returns "maybe there are some network problems"
 	broken := u.want(runstate.CodeStartFailed, "submit", "shared", "--submission-id", "broken", "--runtime-env-json", `{"pip": ["-r /no/such.txt"]}`, "--", "true")
 	contains(t, "a runtime environment that cannot be made", broken.err, "job broken failed: the driver did not start: "+cause)
 	contains(t, "what Ray wrote about it", broken.out, "The end of Ray's runtime_env_agent.err on node ", cause)
@@ -74,7 +74,7 @@ func TestStop(t *testing.T) {
 }
 
 // TestStopRun: of a run that loses a worker, which its supervisor starts again, and then supervisor and worker, its client and `status` report that while the driver continues. Of a run whose driver is deaf to SIGTERM, stop and the run both
-// say that it was killed; the run's cluster ends meanwhile.
+// report that it was killed; the run's cluster ends meanwhile.
 func TestStopRun(t *testing.T) {
 	u := newUser(t)
 	const deaf = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('ready', flush=True)\ntime.sleep(1000)"

@@ -3,6 +3,7 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -81,18 +82,19 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestRunShapesItsReceipt runs without notes: stdout has the receipt alone, stderr the driver's output alone.
+// TestRunShapesItsReceipt runs without notes: stdout has the receipt alone, stderr the driver's output alone. The driver imports a package that uv installs.
 func TestRunShapesItsReceipt(t *testing.T) {
 	u := newUser(t)
-	u.write("rayctl.yaml", "name: shaped\njob: {entrypoint: 'echo hello; kill -9 $$'}\n")
-	r := u.want(137, "run", "-q", "-o", "json")
+	u.write("rayctl.yaml", "name: shaped\njob: {entrypoint: 'python -c \"import iniconfig; print(\\\"hello\\\")\"; kill -9 $$'}\n")
+	r := u.want(137, "run", "-q", "-o", "json", "--uv", "iniconfig")
 	rc := decode[launcher.Receipt](t, r.out)
 	if r.err != "hello\n" || rc.Exit.Code != 137 || rc.Exit.Origin != "driver" || rc.OutputDir != "" || !strings.HasPrefix(rc.Name, "shaped-") {
 		t.Errorf("%+v", r)
 	}
 }
 
-// TestEarlierAttempts shows the output of each attempt while the run lives, and after it; and gets what its driver left in the output directory.
+// TestEarlierAttempts shows the output of each attempt while the run lives, and after it; and gets what its driver left in the output directory. Each attempt is a case
+// of the report.
 func TestEarlierAttempts(t *testing.T) {
 	u := newUser(t)
 	u.write("rayctl.yaml", `name: again
@@ -100,7 +102,7 @@ job:
   entrypoint: 'echo weights > $RAYCTL_OUTPUT_DIR/model; echo try $RAYCTL_ATTEMPT; [ $RAYCTL_ATTEMPT = 2 ] || exit 3; exec sleep 1000'
   restarts: {driver: 1}
 `)
-	s := u.start(false, "run", "--name", "again")
+	s := u.start(false, "run", "--name", "again", "--junit", "report.xml")
 	s.until("try 2", 1)
 	each := func() {
 		t.Helper()
@@ -130,6 +132,16 @@ job:
 	}
 	contains(t, "the restart", s.String(), "again: attempt 1 failed: the driver exited with code 3; attempt 2 begins (restart 1 of 1, job.restarts.driver)\n")
 	contains(t, "the receipt", s.String(), "\n  output  /")
+	flat := strings.Join(strings.Fields(u.read("report.xml")), " ")
+	contains(t, "the report", flat, `<testsuite name="rayctl.again" tests="2" failures="0" errors="1" skipped="1"`)
+	for n, want := range []string{
+		`name="attempt 1" time="[0-9.]+"> <properties></properties> <skipped message="driver-failed: [^"]*"></skipped> <system-out>try 1&#xA;</system-out>`,
+		`name="attempt 2" time="[0-9.]+"> <properties></properties> <error type="down" message="[^"]+"></error> <system-out>try 2&#xA;</system-out>`,
+	} {
+		if !regexp.MustCompile(want).MatchString(flat) {
+			t.Errorf("no case of attempt %d as %s in %s", n+1, want, flat)
+		}
+	}
 	for _, name := range []string{"results", "model"} {
 		if err := os.RemoveAll(filepath.Join(u.dir, name)); err != nil {
 			t.Fatal(err)

@@ -79,7 +79,7 @@ func onDashboard(t *testing.T, victim, attacker *secondUser, w *watch) {
 		}
 	}
 	noAnswer("before an entry is used", at(0, "/"), at(1, "/api/version"), at(2, "/api/version"), at(0, path(entry)), at(1, path(entry2)), at(1, path(next[1])))
-	printed.until(", another user of this machine, to 127.0.0.1:", 1)       // who is told nothing
+	printed.until(", another user of this machine, to 127.0.0.1:", 1)       // who gets no answer
 	for _, r := range probe([]request{at(0, "/"), at(2, "/api/version")}) { // as root, for comparison
 		if r.Status != http.StatusUnauthorized {
 			t.Errorf("root, who gets as far as to the door: %s", r)

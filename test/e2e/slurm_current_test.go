@@ -133,7 +133,7 @@ func (s *site) inAllocation(t *testing.T, python string) {
 	t.Run("AllocationEnds", a.allocationEnds)
 }
 
-// refusesHere: what an allocation cannot give is said before anything starts; and a job of its own, with a note, is what a cluster gets without the key.
+// refusesHere: what an allocation cannot give is refused before anything starts; and a job of its own, with a note, is what a cluster gets without the key.
 func (a *allocation) refusesHere(t *testing.T) {
 	for args, want := range map[string]string{
 		"--workers 5":                           "needs 5 nodes of 1 CPUs, but job " + a.id + ", in which this command runs, has 2 nodes, with room for 4",

@@ -42,7 +42,7 @@ tls.load_cert_chain(os.environ["RAY_TLS_SERVER_CERT"], os.environ["RAY_TLS_SERVE
 print("with:", *first(tls))
 `
 
-// TestTLS: two nodes that encrypt what they send, as the table "Options of Ray without a key" of docs/cluster-file.md says it. The dashboard is not part of it.
+// TestTLS: two nodes that encrypt what they send, as the table "Options of Ray without a key" of docs/cluster-file.md describes it. The dashboard is not part of it.
 func TestTLS(t *testing.T) {
 	pace.Parallel(t)
 	u := newUser(t)

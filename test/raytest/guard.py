@@ -69,7 +69,7 @@ def main():
 
     def child_ended():
         child.wait()
-        os.close(3)  # tells the test that the head is gone
+        os.close(3)  # the test sees by it that the head has ended
 
     threading.Thread(target=child_ended, daemon=True).start()
     sys.stdin.read()

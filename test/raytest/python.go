@@ -19,7 +19,7 @@ type interpreter struct {
 	Program   string // sys.executable
 	Base      string // sys.base_prefix
 	Version   string // 3.11
-	Optimized bool   // built with profile guided optimization: a fifth faster. Distributions do so (Debian without saying it in CONFIG_ARGS), pyenv does not
+	Optimized bool   // built with profile guided optimization: a fifth faster. Distributions do so (Debian's CONFIG_ARGS do not show it), pyenv does not
 }
 
 const askInterpreter = `import ensurepip, json, sys, sysconfig, venv

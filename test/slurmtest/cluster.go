@@ -274,7 +274,7 @@ func (c *Cluster) makeNode(name, address, storage string, files map[string]strin
 	return nil
 }
 
-// Close removes the cluster and its directory. All its processes are gone when it returns.
+// Close removes the cluster and its directory. All its processes have ended when it returns.
 func (c *Cluster) Close() error {
 	if c.Login != nil {
 		c.Login.close()

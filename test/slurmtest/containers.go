@@ -12,7 +12,7 @@ import (
 
 // container runs a command in a mount namespace that has nothing but what an image lists, the system's own file systems, and what is bound into it: what
 // nobody binds is not seen, as with Pyxis on enroot, whose /tmp is a small file system of the container's own (enroot: conf/mounts/10-system.fstab), and
-// with Apptainer where apptainer.conf says `mount home = no` and `mount tmp = no`.
+// with Apptainer where apptainer.conf has `mount home = no` and `mount tmp = no`.
 // Usage: container IMAGE SOURCE:TARGET[:OPTIONS]... -- COMMAND...
 const container = `#!/bin/bash
 fail() { echo "container: $*" >&2; exit 255; }
@@ -51,7 +51,7 @@ exec "$chroot" "$root" /bin/sh -c 'cd "$0" 2>/dev/null; exec "$@"' "$where" "$@"
 
 // apptainer is a stand-in for Apptainer, also under the name singularity: it parses the arguments of its exec, and refuses what Apptainer refuses (a missing
 // bind path or image, an unknown flag). The environment is the caller's, but for PATH and LD_LIBRARY_PATH, which are the image's.
-// CONTAINER_OPTIONS is not Apptainer's: it tells tests what it was given. Copied from Apptainer 1.3: its messages,
+// CONTAINER_OPTIONS is not Apptainer's: it has the options for the tests. Copied from Apptainer 1.3: its messages,
 // cmd/internal/cli/action_flags.go, the separators of --bind, and APPTAINER_CONTAINER.
 const apptainer = `#!/bin/bash
 fail() { echo "FATAL:   $*" >&2; exit 255; }
@@ -84,7 +84,7 @@ PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin exec "$(dirnam
 
 // srunWithPyxis is a stand-in for srun with the plugin Pyxis: it removes the plugin's options and refuses what Pyxis refuses (a missing
 // squashfs file or mount source, mounts that it cannot parse). Then it runs the real srun, whose tasks are in the container. The image's own
-// PATH and LD_LIBRARY_PATH go before the user's. PYXIS_IMAGE is not Pyxis': it tells tests what it was given.
+// PATH and LD_LIBRARY_PATH go before the user's. PYXIS_IMAGE is not Pyxis': it has the image for the tests.
 // Copied from Pyxis 0.20: args.c, which separates mounts by commas and colons and gives them to enroot with spaces between, and its messages.
 const srunWithPyxis = `#!/bin/bash
 fail() { echo "slurmstepd: error: pyxis: $*" >&2; exit 1; }

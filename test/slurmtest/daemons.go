@@ -83,7 +83,7 @@ func (c *Cluster) StartController(ctx context.Context) error {
 	})
 }
 
-// StopController ends slurmctld like an administrator does: slurmctld saves its state. It is gone on return.
+// StopController ends slurmctld like an administrator does: slurmctld saves its state. It has ended on return.
 func (c *Cluster) StopController() error {
 	return c.stop("", "slurmctld", syscall.SIGTERM)
 }

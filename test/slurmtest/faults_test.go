@@ -32,7 +32,7 @@ func sacctShows(c *Cluster, id, want string) func(context.Context) (bool, error)
 	}
 }
 
-// TestPowerCut switches a node off under a job: Slurm notices, and all of its processes are gone. Switched on again it is idle.
+// TestPowerCut switches a node off under a job: Slurm notices, and all of its processes have ended. Switched on again it is idle.
 func TestPowerCut(t *testing.T) {
 	pace.Parallel(t) // it mostly waits for SlurmdTimeout
 	c := Start(t, Options{Nodes: 2, Settings: map[string]string{"SlurmdTimeout": "3"}})
@@ -180,7 +180,7 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-// kill kills the cluster's first process: everything is gone.
+// kill kills the cluster's first process: everything ends.
 func (c *Cluster) kill(t *testing.T) {
 	if _, err := c.Submit(t.Context(), "sleep 600"); err != nil {
 		t.Fatal(err)

@@ -4,11 +4,8 @@ import (
 	"cmp"
 	"context"
 	"io"
-	"net"
 	"net/http/httptest"
-	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -25,7 +22,7 @@ var Begin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // Launcher is a launcher in memory that keeps the promises of launcher.Launcher's comments, which launcher/conformance checks on the real ones: a name
 // with the same spec is the same cluster, with another one it is ErrConflict, ended it is ErrEnded until it is forgotten; Watch sends what is there at once,
-// and closes behind Gone; Dial is ErrNotReady before the cluster is ready and ErrNotFound once it is gone; Result is ErrNotEnded while it lives; the end
+// and closes behind Gone; Dial is ErrNotReady before the cluster is ready and ErrNotFound once it has ended; Result is ErrNotEnded while it lives; the end
 // of what does not exist is no error. Like the local launcher it runs a node's commands on this machine. Unlike any, a job ends at once.
 type Launcher struct {
 	// Title is Name's answer; "" is local.
@@ -37,7 +34,7 @@ type Launcher struct {
 	Waits bool
 	// Refusal is what Launch and Validate answer, Failure what List does.
 	Refusal, Failure error
-	// Checks is what Check finds, Garbage what Collect does.
+	// Checks is what Check finds, Garbage what Reconcile does.
 	Checks  []launcher.Check
 	Garbage []launcher.Collected
 	// Cached are its Python environments.
@@ -254,69 +251,6 @@ func (l *Launcher) List(_ context.Context, sel launcher.Selector) ([]launcher.St
 // Render returns one file.
 func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
 	return []launcher.File{{Name: "script.sh", Content: []byte("launch " + s.Name + ": " + s.Job.Entrypoint)}}, nil
-}
-
-// Exec runs a command on this machine.
-func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequest) (int, error) {
-	l.mutex.Lock()
-	c := l.clusters[string(id)]
-	l.mutex.Unlock()
-	if c == nil || c.Phase.Ended() {
-		return 0, launcher.NotFound(id)
-	}
-	if e.Node != "" && e.Node != "head-0" {
-		return 0, launcher.Fail(runstate.CodeSpec, nil, "there are head-0", "cluster %s has no node %q", id, e.Node)
-	}
-	command := exec.CommandContext(ctx, e.Command[0], e.Command[1:]...)
-	command.Stdin, command.Stdout, command.Stderr = e.Stdin, e.Stdout, e.Stderr
-	return launcher.CommandCode(command.Run())
-}
-
-// ExecOnHost runs a command on this machine.
-func (l *Launcher) ExecOnHost(ctx context.Context, e launcher.ExecRequest) (int, error) {
-	command := exec.CommandContext(ctx, e.Command[0], e.Command[1:]...)
-	command.Stdin, command.Stdout, command.Stderr = e.Stdin, e.Stdout, e.Stderr
-	return launcher.CommandCode(command.Run())
-}
-
-// DialNode reaches a port of this machine.
-func (l *Launcher) DialNode(ctx context.Context, _ launcher.ID, _ string, port int) (net.Conn, error) {
-	return (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-}
-
-// HeadsAreHere is true.
-func (l *Launcher) HeadsAreHere() bool { return true }
-
-// Check is Checks.
-func (l *Launcher) Check(context.Context, *spec.ClusterSpec) []launcher.Check { return l.Checks }
-
-// Collect is Garbage.
-func (l *Launcher) Collect(_ context.Context, dryRun bool) ([]launcher.Collected, error) {
-	if !dryRun {
-		l.Calls = append(l.Calls, "collect")
-	}
-	return l.Garbage, nil
-}
-
-// Validate is Refusal.
-func (l *Launcher) Validate(context.Context, *spec.ClusterSpec, launcher.Payload) error {
-	return l.Refusal
-}
-
-// Forget removes the record of an ended cluster.
-func (l *Launcher) Forget(_ context.Context, id launcher.ID) error {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	c := l.clusters[string(id)]
-	switch {
-	case c == nil:
-		return launcher.NotFound(id)
-	case !c.Phase.Ended():
-		return launcher.NotEnded(id)
-	}
-	l.Calls = append(l.Calls, "forget "+string(id))
-	delete(l.clusters, string(id))
-	return nil
 }
 
 // serve makes Ray answer until the test ends.

@@ -32,7 +32,7 @@ func (w *Watcher) Allow(r spec.Restarts) { w.again.limit = &r }
 
 // See shows a status, if it is news.
 func (w *Watcher) See(s launcher.Status) {
-	idle := s.Reason.Code == runstate.CodeGPUsDoNothing
+	idle := s.Reason.Code == runstate.ReasonGPUsDoNothing
 	if idle && !w.told {
 		w.ui.Note("%s: %s", s.Name, s.Reason.Message)
 	}

@@ -31,7 +31,7 @@ const (
 // its group.
 const sameRequest = time.Second
 
-// interrupts turns signals into actions on a watched run. SIGHUP detaches, and so does SIGPIPE if the reader of stdout is gone, as in
+// interrupts turns signals into actions on a watched run. SIGHUP detaches, and so does SIGPIPE if the reader of stdout has ended, as in
 // `rayctl run | head`. SIGINT and SIGTERM follow policy. Without a policy they stop, but SIGINT asks on a terminal. A second request stops at
 // once.
 type interrupts struct {

@@ -5,6 +5,7 @@ import os
 
 from rayctl_keeper.node.files import nodedir
 from rayctl_keeper.ray.dashboard import Refused, Unreachable
+from rayctl_keeper.state.model import JobState
 
 WORDS = b"force-killed with SIGKILL"
 TAIL = 16 << 10
@@ -12,7 +13,7 @@ TAIL = 16 << 10
 
 def tell(end, info, directories, dashboard):
     """Returns the End of a stopped driver; if Ray killed the driver, its message includes that."""
-    if info["status"] == "STOPPED" and WORDS in _log(info, directories, dashboard):
+    if info["status"] == JobState.STOPPED and WORDS in _log(info, directories, dashboard):
         end.message += "; its driver had not ended when its grace was over, and Ray killed it"
     return end
 

@@ -5,6 +5,7 @@ import os
 import zipfile
 
 from rayctl_keeper.node.files import nodedir
+from rayctl_keeper.state.model import Event
 
 MOST = 10000  # entries are looked at: this is a hint, and the cluster waits for it
 SHOWN, LONGEST = 3, 80  # names, and characters of a name
@@ -25,7 +26,7 @@ def note(state, run_dir, commit, directories):
         for path in glob.glob(os.path.join(glob.escape(nodedir.rays(directory)), copy)):
             budget = _written(path, packed, names, budget)
     if names:
-        state.note("files", "Removed", "", sentence(names, budget > 0))
+        state.note(Event.FILES, "Removed", "", sentence(names, budget > 0))
 
 
 def _written(copy, packed, names, budget):
@@ -43,7 +44,7 @@ def _written(copy, packed, names, budget):
 
 
 def sentence(names, all_seen):
-    """What is said of the files, those nearest to the directory itself first."""
+    """The sentence about the files, those nearest to the directory itself first."""
     first = sorted(names, key=lambda name: (name.count("/"), name))[:SHOWN]
     shown = ", ".join(_printable(name) for name in first) + (", ..." if len(names) > SHOWN else "")
     files = ("%d file%s" if all_seen else "more than %d file%s") % (len(names), "" if len(names) == 1 and all_seen else "s")

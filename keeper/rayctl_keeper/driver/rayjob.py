@@ -8,8 +8,9 @@ from rayctl_keeper.host import process
 from rayctl_keeper.ray.dashboard import Refused, Unreachable, error_line
 from rayctl_keeper.state.document import wall
 from rayctl_keeper.state.exits import AttemptLost, End, driver_end, prepare_end, shell_code
+from rayctl_keeper.state.model import Cause, JobState
 
-TERMINAL = ("SUCCEEDED", "FAILED", "STOPPED")
+TERMINAL = (JobState.SUCCEEDED, JobState.FAILED, JobState.STOPPED)
 TAKES_JOBS = 60.0  # seconds: a dashboard that takes none for longer than this and lifetime.silence did not start
 
 
@@ -91,7 +92,7 @@ def upload(dashboard, run_dir, packages):
         except FileNotFoundError:
             missing.append(package["file"])
         except (OSError, Refused) as error:
-            raise End("package-failed", "the package %s could not be uploaded to Ray: %s" % (package["file"], error))
+            raise End(Cause.PACKAGE_FAILED, "the package %s could not be uploaded to Ray: %s" % (package["file"], error))
     return missing
 
 
@@ -132,7 +133,7 @@ def submit(dashboard, body, silence, pause):
             if dashboard_has(dashboard, body["submission_id"]):
                 return True
             if refused.status < 500 or isinstance(error, Refused) and NO_AGENT not in str(refused):
-                raise End("submit-failed", "Ray refused the job: %s" % refused)
+                raise End(Cause.SUBMIT_FAILED, "Ray refused the job: %s" % refused)
             error = refused
         except Unreachable as unreachable:
             error = unreachable
@@ -186,11 +187,11 @@ def whole_message(info):
 
 def exit_code(info):
     """Ray's exit code of the driver, which old versions only have in their message; None if there is none."""
-    if info["status"] not in ("SUCCEEDED", "FAILED"):
+    if info["status"] not in (JobState.SUCCEEDED, JobState.FAILED):
         return None
     if info.get("driver_exit_code") is not None:
         return info["driver_exit_code"]
-    if info["status"] == "SUCCEEDED":
+    if info["status"] == JobState.SUCCEEDED:
         return 0
     found = re.search(r"failed with exit code (-?\d+)", info.get("message") or "")
     return int(found.group(1)) if found else None
@@ -200,14 +201,14 @@ def outcome(info, preparing=False):
     """The End for a record in a terminal state, of the driver or of job.prepare; AttemptLost if the cluster broke and not the job."""
     what = "job.prepare" if preparing else "the driver"
     message = info.get("message") or ""
-    if info["status"] == "STOPPED":
-        return End("interrupted", "the job was stopped with `rayctl stop` or through Ray's job API")
+    if info["status"] == JobState.STOPPED:
+        return End(Cause.INTERRUPTED, "the job was stopped with `rayctl stop` or through Ray's job API")
     raw = exit_code(info)
     if raw is not None:
         return prepare_end(raw) if preparing else driver_end(raw)
     kind = info.get("error_type") or ""
     if LOW_MEMORY in message:
-        return killed_for_memory(message, what) if info.get("driver_node_id") else End("submit-failed", "%s did not start: %s" % (what, low_memory(message)))
+        return killed_for_memory(message, what) if info.get("driver_node_id") else End(Cause.SUBMIT_FAILED, "%s did not start: %s" % (what, low_memory(message)))
     # JobSupervisor runs the driver: without it the driver is dead, but not by its own doing.
     if "SUPERVISOR_ACTOR_DIED" in kind or re.search(r"actor (has )?died|node .*died|Job supervisor actor died", message, re.I):
         raise AttemptLost("Ray lost %s: %s" % (what, first_line(message)))
@@ -224,12 +225,12 @@ def killed_for_memory(message, what):
 def low_memory(message):
     """What of the node's memory was used, by Ray's message."""
     found = re.search(r"was (?:running was )?([\d.]+\w*)(?: used)? / ([\d.]+\w*)", message)  # Ray 2.60; before it "running was", without "used"
-    return "%s of %s were used (RAY_memory_usage_threshold says how much may be)" % found.groups() if found else "the node ran low on memory"
+    return "%s of %s were used (RAY_memory_usage_threshold sets how much may be)" % found.groups() if found else "the node ran low on memory"
 
 
 def not_started(reason, what="the driver"):
     """The End of a job that Ray accepted and did not start, by Ray's message or log."""
-    return End("submit-failed", "%s did not start: %s" % (what, error_line(reason)))
+    return End(Cause.SUBMIT_FAILED, "%s did not start: %s" % (what, error_line(reason)))
 
 
 def find_driver(submission_id, directories):

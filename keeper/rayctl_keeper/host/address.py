@@ -47,7 +47,7 @@ def own(network="", several=True, head=""):
     if not several:
         return "127.0.0.1"
     if distinct:
-        raise NoAddress("%s has %s, and neither its name nor a default route says which of them other nodes reach: set slurm.network" % (node(), listed(found)))
+        raise NoAddress("%s has %s, and neither its name nor a default route shows which of them other nodes reach: set slurm.network" % (node(), listed(found)))
     raise NoAddress("%s has no address that other nodes reach, its name stands for %s: set slurm.network" % (node(), " and ".join(by_name()) or "none"))
 
 

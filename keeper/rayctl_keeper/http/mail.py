@@ -7,6 +7,7 @@ import time
 
 from rayctl_keeper.state.document import wall, write_atomically
 from rayctl_keeper.state.exits import End, duration
+from rayctl_keeper.state.model import Cause
 
 
 class Conflict(Exception):
@@ -104,7 +105,7 @@ class Mailbox:
             self._stdin = None
             self.look_for_commit()  # written just before the pipe was closed
             if not self._state.doc["committed"]:
-                self.asked = self.asked or End("abandoned", "the client died before it committed the launch")
+                self.asked = self.asked or End(Cause.ABANDONED, "the client died before it committed the launch")
 
     def look_for_commit(self):
         """Reads the commit document if it exists. Raises End if it is damaged."""
@@ -116,7 +117,7 @@ class Mailbox:
         except FileNotFoundError:
             return
         except ValueError as error:
-            raise End("submit-failed", "the commit document is damaged: %s" % error)
+            raise End(Cause.SUBMIT_FAILED, "the commit document is damaged: %s" % error)
         self.committed()
 
     def committed(self):
@@ -207,6 +208,6 @@ class Mailbox:
         if body.get("now"):
             self.now = True
         if self.asked is None and not self._closed:
-            cause = body.get("cause") or "down"
+            cause = body.get("cause") or Cause.DOWN
             message = body.get("message") or "the cluster was ended" + (" by " + body["by"] if body.get("by") else "")
             self.asked = End(cause, message, body.get("grace"), body.get("by", ""))

@@ -60,7 +60,7 @@ class ApiServer:
                 yield event["type"], event["object"]
 
     def delete(self, path, options):
-        """Deletes an object, by DeleteOptions. One that is gone, or is another one by now (409: the preconditions), is no error. Raises Refused, OSError."""
+        """Deletes an object, by DeleteOptions. One that is deleted, or is another one by now (409: the preconditions), is no error. Raises Refused, OSError."""
         try:
             self._ask("DELETE", path, TIMEOUT, json.dumps(options)).close()
         except Gone:

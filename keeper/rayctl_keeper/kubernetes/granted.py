@@ -1,4 +1,4 @@
-"""Tells the keeper that a pod has its node, and since when: `keeper.pyz granted head|gang` of a cluster with an early head, `keeper.pyz granted worker GROUP POD` of one
+"""Reports to the keeper that a pod has its node, and since when: `keeper.pyz granted head|gang` of a cluster with an early head, `keeper.pyz granted worker GROUP POD` of one
 whose workers get their nodes one by one. The keeper has no right to ask Kubernetes."""
 
 import os

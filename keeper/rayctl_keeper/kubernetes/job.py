@@ -3,9 +3,9 @@ that has a service account (kuberay.keeperServiceAccountName) deletes it when th
 
 import os
 import sys
-import time
 import urllib.parse
 
+from rayctl_keeper.kubernetes.again import until_answered
 from rayctl_keeper.kubernetes.apiserver import ApiServer, Refused
 
 NAME, UID = "RAYCTL_KEEPER_JOB", "RAYCTL_KEEPER_JOB_UID"  # variables of the pod
@@ -20,16 +20,10 @@ def release(server=None, environ=None, patience=PATIENCE):
         return
     path = "/apis/batch/v1/namespaces/%s/jobs/%s" % (urllib.parse.quote(server.namespace()), urllib.parse.quote(name))
     options = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Foreground", "preconditions": {"uid": uid}}
-    until = time.monotonic() + patience
-    while True:
-        try:
-            server.delete(path, options)
-            return
-        except Refused as error:  # what ends it then is the end of this pod
-            sys.stderr.write("the keeper may not delete its Job, which ends with its pod: %s\n" % error)
-            return
-        except (OSError, ValueError) as error:
-            if time.monotonic() > until:
-                sys.stderr.write("the keeper cannot delete its Job, which ends with its pod: %s\n" % error)
-                return
-        time.sleep(PAUSE)
+    sentence = "the keeper cannot delete its Job, which ends with its pod: %s\n"
+    try:
+        error = until_answered(patience, lambda: server.delete(path, options), pauses=(PAUSE, 1, PAUSE))
+    except Refused as refused:
+        error, sentence = refused, "the keeper may not delete its Job, which ends with its pod: %s\n"
+    if error is not None:  # what ends it then is the end of this pod
+        sys.stderr.write(sentence % error)

@@ -1,5 +1,5 @@
 """Which nodes of Kubernetes are going to be taken away, where the keeper's pod has a service account that may look at nodes and pods (kuberay.keeperServiceAccountName).
-What takes a node away says so on the node, before it evicts the node's pods, or without evicting those that are annotated against it: by a taint, mostly."""
+What takes a node away marks the node, before it evicts the node's pods, or without evicting those that are annotated against it: by a taint, mostly."""
 
 import http.client
 import threading

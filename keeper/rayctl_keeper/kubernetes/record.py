@@ -15,10 +15,12 @@ import urllib.request
 import zlib
 
 from rayctl_keeper.kubernetes import sidecars
+from rayctl_keeper.kubernetes.again import until_answered
 from rayctl_keeper.ray import addresses
 from rayctl_keeper.run.allocations.former import SHOWN, folded
 from rayctl_keeper.state.conclude import Verdict, conclude
 from rayctl_keeper.state.document import wall
+from rayctl_keeper.state.model import Cause, Phase
 
 LONG_POLL = 50
 CONNECT = 3.0  # seconds; DNS may still return the address of a deleted pod, which does not even refuse connections
@@ -114,7 +116,7 @@ class Keeper:
             pass  # no pod is there yet, or its keeper runs
 
     def deleted(self):
-        """Whether the cluster's Secret is gone, or another cluster's by now. Only that is sure: a keeper that nobody finds may be back in ten
+        """Whether the cluster's Secret is deleted, or another cluster's by now. Only that is sure: a keeper that nobody finds may be back in ten
         minutes, the Job controller's longest pause between pods. The Secret ends with the keeper's Job, and what is mounted of it soon after,
         at the kubelet's next look at this pod (a minute or a bit more), because the volume is optional."""
         try:
@@ -171,19 +173,6 @@ class Opener(urllib.request.HTTPHandler):
         return self.do_open(Connection, req)
 
 
-def until_answered(seconds, ask, enough=lambda error: False):
-    """Calls ask() again while it fails, with growing pauses, until some seconds have passed or enough(error) is true."""
-    until, pause = time.monotonic() + seconds, PAUSE
-    while True:
-        try:
-            return ask()
-        except OSError as error:
-            if time.monotonic() > until or enough(error):
-                return None
-        time.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE)
-
-
 def read(path):
     """A small file's text."""
     with open(path) as f:
@@ -203,7 +192,7 @@ def is_not_found(error):
 def vanished(state):
     """The final state document of a cluster whose keeper was deleted."""
     seen = state.get("committed")
-    verdict = Verdict("lost", "the keeper was deleted before it could save the result", wall()) if seen else Verdict("abandoned", "the launch was never committed", wall())
+    verdict = Verdict(Cause.LOST, "the keeper was deleted before it could save the result", wall()) if seen else Verdict(Cause.ABANDONED, "the launch was never committed", wall())
     return dict(conclude(state, verdict), log={"bytes": 0, "missing": [[0, -1]] if seen else []})
 
 
@@ -228,4 +217,4 @@ def message(state):
         packed = b"z:" + base64.b64encode(zlib.compress(text, 9))
         if len(packed) <= MESSAGE_LIMIT:
             return packed
-    return json.dumps({"exit": state["exit"], "phase": "Gone", "since": state.get("since")})[:MESSAGE_LIMIT].encode()
+    return json.dumps({"exit": state["exit"], "phase": Phase.GONE, "since": state.get("since")})[:MESSAGE_LIMIT].encode()

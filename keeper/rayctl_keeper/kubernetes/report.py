@@ -5,6 +5,7 @@ import sys
 import time
 
 from rayctl_keeper.kubernetes.tell import tell
+from rayctl_keeper.state.model import Cause
 
 LINES = 10
 PATIENCE = 5.0  # for a log that something which setup left in the background still holds open
@@ -20,6 +21,6 @@ def main(arguments):
     with open(arguments[0], "rb") as f:
         lines = f.read().decode("utf-8", "replace").strip().splitlines()[-LINES:]
     text = "setup failed on %s: %s" % (os.uname().nodename, "; ".join(lines) or "it printed nothing")
-    error = tell("/v1/end", {"cause": "start-failed", "message": text, "by": os.uname().nodename}, TOLD_WITHIN)
+    error = tell("/v1/end", {"cause": Cause.START_FAILED, "message": text, "by": os.uname().nodename}, TOLD_WITHIN)
     if error is not None:
         sys.stderr.write("the keeper could not be notified (%s): %s\n" % (error, text))

@@ -24,6 +24,7 @@ from rayctl_keeper.node.headwatch import HeadWatch
 from rayctl_keeper.node.start import raystart
 from rayctl_keeper.node.start.nodeports import Ports
 from rayctl_keeper.state.document import wall, write_from_reserve
+from rayctl_keeper.state.model import Cause
 
 WORKER_TRIES = 3
 OF_THE_GANG = "--slurm-gang"  # in the place of "--slurm", in the job of an early head's gang: the nodes after the head
@@ -33,7 +34,7 @@ SIGNAL_LATE = 2.0  # seconds
 # Slurm carries lines of less than MAX_MSG_LEN, 1024 bytes, whole; longer ones may come mixed with other tasks' output (src/common/io_hdr.h,
 # _task_build_message in slurmstepd/io.c).
 REPORT_LINE_LIMIT = 1000
-FINE = ("succeeded", "down", "idle")  # causes of an end that need no explanation
+FINE = (Cause.SUCCEEDED, Cause.DOWN, Cause.IDLE)  # causes of an end that need no explanation
 # The setup is sourced, so that `ulimit` and `export` in it reach Ray; the empty file shows that it ran to its end.
 SETUP = 'set -e; . "$1"; set +e; : > "$2"; shift 2; exec "$@"'
 

@@ -10,6 +10,7 @@
   The port is chosen by us, so the file is written before the raylet starts, which makes the node ALIVE sooner, too.
 - `ray start` waits longer than 30 seconds for a raylet that lives, and not at all for one that does not.
 - `ray start` looks whether the dashboard's packages are there instead of importing them all, for nothing but that.
+- The dashboard agent of a worker node that is no pod begins some seconds after its raylet, see lateagent.py.
 - A worker process with a runtime environment is started by a program of ours that does not import Ray, see setup_worker.py.
 - A worker waits for the head's GCS here, so that importing Ray (a second of processor time) overlaps with the head's start.
 - The dashboard, whose children are started by `python -c`, and the Ray client server, which is started by `python -m`, have an empty
@@ -30,7 +31,7 @@ import pkgutil
 import threading
 import time
 
-from rayctl_keeper.rayhook import headstart, leave, setup_worker, start
+from rayctl_keeper.rayhook import headstart, lateagent, leave, setup_worker, start
 
 RAYLET_WAIT = 120.0  # seconds
 REAP_EVERY = 0.1  # seconds
@@ -53,6 +54,8 @@ def prepare(ray_params, head):
     if head:
         headstart.change(os.path.join(os.environ["RAYCTL_NODE_DIR"], "home"), bool(os.environ.get("RAYCTL_JOB")))
     else:
+        if not leave.active() and os.getpid() != 1:
+            lateagent.change(os.environ["RAYCTL_NODE_DIR"])
         start.wait_for_gcs(os.environ.get("RAYCTL_GCS", ""), float(os.environ.get("RAYCTL_GCS_WAIT", "600")))
     for name in ("RAYCTL_GCS", "RAYCTL_GCS_WAIT", "RAYCTL_JOB"):
         os.environ.pop(name, None)

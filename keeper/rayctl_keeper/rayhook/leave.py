@@ -54,7 +54,7 @@ def _dashboard_says():
 
 
 def keeper_told(seconds):
-    """Tells the keeper that the head goes in so many seconds. Returns whether it knows."""
+    """Reports to the keeper that the head is going to end in so many seconds. Returns whether it knows."""
     until = time.monotonic() + min(TELL, seconds / 3)
     body = json.dumps({"seconds": seconds, "by": os.uname().nodename}).encode()
     while "RAYCTL_WARN_KEEPER" in _settings:

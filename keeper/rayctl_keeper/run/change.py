@@ -7,6 +7,7 @@ import time
 from rayctl_keeper.run.elastic.sizes import Refusal
 from rayctl_keeper.state.document import seconds_of, write_atomically
 from rayctl_keeper.state.exits import duration
+from rayctl_keeper.state.model import Event, Phase
 
 
 class Change:
@@ -48,7 +49,7 @@ class Change:
 
     def _admitted(self):
         """Seconds since the nodes were admitted; None: they were not yet. A keeper that follows another has it in the timeline."""
-        begun = next((e["at"] for e in self._state.doc["timeline"] if e["event"] == "phase" and e.get("to") == "Starting"), None)
+        begun = next((e["at"] for e in self._state.doc["timeline"] if e["event"] == Event.PHASE and e.get("to") == Phase.STARTING), None)
         return None if begun is None else max(0.0, time.time() - seconds_of(begun))
 
     def _leaves_time(self, seconds):

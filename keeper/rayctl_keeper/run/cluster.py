@@ -5,6 +5,7 @@ import time
 from rayctl_keeper.run.job.attempts import KINDS
 from rayctl_keeper.run.limits.waiting import LAZY, POLL
 from rayctl_keeper.state.exits import AttemptLost, End
+from rayctl_keeper.state.model import Cause, Phase
 
 STARTS = 3  # in a row without success
 WORTH_ANOTHER_START = ("already occupied", "already running at", "Address already in use", "Failed to bind", "rrno: 98", "Errno 98",
@@ -28,14 +29,14 @@ class Cluster:
     def wait_for_slot(self):
         """Waits until the queue has a slot for the nodes, which then start."""
         self._limits.begin("queue", time.monotonic())
-        self._state.phase("Queued", "NoFreeSlot", "the queue has no free slot")
+        self._state.phase(Phase.QUEUED, "NoFreeSlot", "the queue has no free slot")
         self._main.queued("the queue has no free slot")
         try:
             while not self._nodes.granted:
                 self._mail.look_for_commit()
                 self._waiting.pause(LAZY if self._state.doc["committed"] else POLL)
         except AttemptLost as lost:  # somebody has removed the job from the queue
-            raise End("start-failed", str(lost))
+            raise End(Cause.START_FAILED, str(lost))
         self._limits.stop("queue")
         self._main.granted()
         self._nodes.start()
@@ -59,7 +60,7 @@ class Cluster:
         if self._state.doc["job"] is None:
             self._limits.begin("idle", time.monotonic())  # before the phase changes, so that a reader of Ready also reads the deadline
             self._state.deadlines(self._limits)
-        self._state.phase("Ready")
+        self._state.phase(Phase.READY)
 
     def restart(self, lost):
         """Starts a lost cluster again, as the next attempt if it was in use. Raises End if job.restarts allows no further attempt."""
@@ -71,7 +72,7 @@ class Cluster:
             if not self._attempts.left(kind):
                 raise End(lost.cause, message)
             self._attempts.use(kind)
-            self._state.phase("Lost", kind[0].upper() + kind[1:], message)
+            self._state.phase(Phase.LOST, kind[0].upper() + kind[1:], message)
             self._attempts.next(lost.cause, message, None)
         self._start_again()
 
@@ -79,8 +80,8 @@ class Cluster:
         """Repeats a failed start if that may help, for example after a port was taken meanwhile, or on an overloaded host."""
         self._failed_starts += 1
         if not any(t in message for t in WORTH_ANOTHER_START) or self._failed_starts >= STARTS:
-            raise End("lost" if self._attempts.used("nodeFailure") else "start-failed", message)
-        self._state.note("restart", "Starting", "StartFailed", message)
+            raise End(Cause.LOST if self._attempts.used("nodeFailure") else Cause.START_FAILED, message)
+        self._state.note("restart", Phase.STARTING, "StartFailed", message)
         self._start_again()
 
     def _start_again(self):
@@ -97,4 +98,4 @@ class Cluster:
         self._limits.stop("start")
         self._limits.begin("start", time.monotonic())
         self._state.change(nodes=[], submissions=[], head=dict(self._state.doc["head"], session="", nodeId="", prepared=False))
-        self._state.phase("Starting", "WaitingForHead", "Ray is starting")
+        self._state.phase(Phase.STARTING, "WaitingForHead", "Ray is starting")

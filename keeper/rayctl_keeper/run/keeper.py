@@ -18,6 +18,7 @@ from rayctl_keeper.run.nodes.external import External
 from rayctl_keeper.run.nodes.spawned import Queued, Spawned
 from rayctl_keeper.run.nodes.step import Step
 from rayctl_keeper.state.document import State, wall
+from rayctl_keeper.state.model import Cause
 
 MODES = {"spawn": Spawned, "queue": Queued, "step": Step, "external": External}  # of the orders' start
 
@@ -67,9 +68,9 @@ def keep(run_dir, told=None, hands_over=False, companions=None, node_watch=None)
     if orders.get("watchStdin"):
         keeper.mail.watch_stdin()
     if failure:
-        keeper.mail.asked = End("start-failed", "the nodes could not be started: %s" % failure)
+        keeper.mail.asked = End(Cause.START_FAILED, "the nodes could not be started: %s" % failure)
     elif sharing.failure:
-        keeper.mail.asked = End("start-failed", sharing.failure, retryable=False)
+        keeper.mail.asked = End(Cause.START_FAILED, sharing.failure, retryable=False)
     keeper.run()
     sharing.end()
     if handover:

@@ -36,6 +36,7 @@ from rayctl_keeper.run.limits.timelimit import TimeLimit
 from rayctl_keeper.run.limits.waiting import POLL, Waiting
 from rayctl_keeper.run.resume import Resumption
 from rayctl_keeper.state.exits import AttemptLost, Detached, End, Leaving, driver_end
+from rayctl_keeper.state.model import Cause, Event, JobState, Phase
 
 
 class Keeper:
@@ -80,12 +81,12 @@ class Keeper:
             self.placement.resume()
             self.resumption.resume_log()
             if self.state.doc["job"] and self.state.doc["job"]["logBegin"] < 0:
-                self.driver.expect(self.state.program("prepare")["submissionId"], "prepare")
+                self.driver.expect(self.state.program(Event.PREPARE)["submissionId"], Event.PREPARE)
         self.resumption.resume_limits(self.placement.awaited)
         if earlier.get("committed"):
             self.mail.resume(float(earlier.get("endOnDisconnect") or 0))
         session = (earlier.get("head") or {}).get("session")
-        if earlier.get("phase") == "Ready" and session:
+        if earlier.get("phase") == Phase.READY and session:
             self.gang.resume(session)
         if self.early.active and self.resumption.resumed:
             self.early.resume()
@@ -108,7 +109,7 @@ class Keeper:
             self.finish(end)
         except Exception as error:  # a bug must not keep the nodes allocated
             self.log(traceback.format_exc())
-            self.finish(End("lost", "the keeper failed: %s: %s" % (type(error).__name__, error)))
+            self.finish(End(Cause.LOST, "the keeper failed: %s: %s" % (type(error).__name__, error)))
 
     def live(self):
         """Raises End."""
@@ -137,13 +138,13 @@ class Keeper:
         """Head or gang are being taken away: drivers get their grace, and their output is taken over as long as it is there. Then they may go."""
         self.log(str(leaves))
         self.gang.leaving = self.gang.session
-        self.waiting.stopping = True  # all nodes start again afterwards: one that is gone before is no other end
+        self.waiting.stopping = True  # all nodes start again afterwards: one that ends before is no other end
         draining = self.cluster.in_use and self.grace.stop_drivers(End(leaves.cause, str(leaves), leaves.seconds))
         self.waiting.stopping = False
         program = self.driver.program()
         self.driver.collect(reachable=True)
         self.grace.end_drain(draining)
-        if program and self.driver.is_job and program["state"] == "SUCCEEDED":
+        if program and self.driver.is_job and program["state"] == JobState.SUCCEEDED:
             raise driver_end(0)  # it was faster
         self.waiting.obey()  # meanwhile somebody may have ended the run
 
@@ -157,7 +158,7 @@ class Keeper:
             lambda: end.cause != "lost" and self.show_submissions(),
             lambda: self.driver.collect(reachable=self.head.dashboard is not None),
             lambda: leftfiles.note(self.state, self.run_dir, self.mail.commit, self.nodes.directories()),
-            lambda: end.cause != "lost" and self.resumption.recover_logs(self.head.dashboard),
+            lambda: end.cause != Cause.LOST and self.resumption.recover_logs(self.head.dashboard),
             self.elastic.forget,
             self.early.close,
             self.say_ended,
@@ -186,14 +187,14 @@ class Keeper:
             self.look_for_packages()
             if self.state.doc["phase"] in resume.WAITING and not self.early.queued:
                 self.limits.begin("queue", time.monotonic())
-                self.state.phase("Queued", "WaitingForHead", "the head has no address yet")
+                self.state.phase(Phase.QUEUED, "WaitingForHead", "the head has no address yet")
                 self.main.queued()
             return
         if self.nodes.queued and self.mail.asked is None:
             self.cluster.wait_for_slot()
         self.cluster.admitted()
         self.early.admitted()
-        self.state.phase("Starting", "WaitingForHead", "Ray is starting")
+        self.state.phase(Phase.STARTING, "WaitingForHead", "Ray is starting")
 
     def look_for_packages(self):
         """While a client may still watch, perhaps hours before they are needed: those that were lost with the keeper before this one."""
@@ -242,7 +243,7 @@ class Keeper:
             except End as limit:
                 self.time_limit.next_attempt(limit)
                 continue
-            if end.cause == "submit-failed":
+            if end.cause == Cause.SUBMIT_FAILED:
                 end = runtimeenv.explain(end, info, self.nodes.directories(), self.head.dashboard, self.driver_log, self.state.doc["job"]["logFile"])
             if end.driver is not None and end.driver[0] != 0:
                 self.early.confirm(self.waiting.rest)
@@ -251,7 +252,7 @@ class Keeper:
             if end.driver is None or end.driver[0] == 0 or not self.attempts.left("driver"):
                 raise end
             self.attempts.use("driver")
-            self.attempts.next("driver-failed", end.message, end.driver[0])
+            self.attempts.next(Cause.DRIVER_FAILED, end.message, end.driver[0])
 
     def keep(self):
         """A cluster without a job: until somebody or a limit ends it."""

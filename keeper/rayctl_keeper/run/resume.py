@@ -10,11 +10,12 @@ from rayctl_keeper.run.head.silence import PATIENT
 from rayctl_keeper.state.conclude import named
 from rayctl_keeper.state.document import log_file, seconds_of
 from rayctl_keeper.state.exits import End
+from rayctl_keeper.state.model import Cause, Event, JobState, Phase
 
 CARRIED = ("revision", "attempt", "changes", "phase", "reason", "since", "groups", "head", "nodes", "gpus", "allocations", "formerAllocations", "job", "committed", "lastRenewal", "endOnDisconnect",
            "deadlines", "timeline")
-WAITING = ("", "Queued", "Provisioning")  # phases before the head's first answer; Queued also while the gang of an early head waits
-ENDING = ("Draining", "Gone")
+WAITING = ("", Phase.QUEUED, Phase.PROVISIONING)  # phases before the head's first answer; Queued also while the gang of an early head waits
+ENDING = (Phase.DRAINING, Phase.GONE)
 
 
 class Resumption:
@@ -46,7 +47,7 @@ class Resumption:
             self._driver_log.goes_before(log_file(prepare["submissionId"]), prepare["driverNodeId"], begin)
         program = prepare if begin < 0 else job
         if program.get("driverNodeId"):
-            self._driver_log.begin(job["logFile"], program["driverNodeId"], [], stream=program["state"] == "RUNNING", resume=True)
+            self._driver_log.begin(job["logFile"], program["driverNodeId"], [], stream=program["state"] == JobState.RUNNING, resume=True)
 
     def resume_limits(self, awaits_nodes):
         """Limits count from when they counted, and fall due when they were to. awaits_nodes: see run/gang/placed.py."""
@@ -55,9 +56,9 @@ class Resumption:
             self._limits.begin("queue", seconds_of(self.earlier["since"]) + offset)
             if not (self.earlier.get("head") or {}).get("session"):
                 return
-        if self.earlier.get("phase") == "Starting" and awaits_nodes:
+        if self.earlier.get("phase") == Phase.STARTING and awaits_nodes:
             self._limits.begin("queue", self._queued_since() + offset)
-        elif self.earlier.get("phase") == "Starting":
+        elif self.earlier.get("phase") == Phase.STARTING:
             self._limits.begin("start", seconds_of(self.earlier["since"]) + offset)
         for name, due in (self.earlier.get("deadlines") or {}).items():
             if name in ("max", "total"):
@@ -65,7 +66,7 @@ class Resumption:
 
     def _queued_since(self):
         """When the cluster began to wait for its nodes."""
-        queued = [e["at"] for e in self.earlier["timeline"] if e["event"] == "phase" and e.get("to") == "Queued"]
+        queued = [e["at"] for e in self.earlier["timeline"] if e["event"] == Event.PHASE and e.get("to") == Phase.QUEUED]
         return seconds_of(queued[-1] if queued else self.earlier["since"])
 
     def recover_logs(self, dashboard):
@@ -97,5 +98,5 @@ class Resumption:
 def the_end(earlier):
     """The End that was being carried out. None: it must be found again."""
     if not (earlier.get("reason") or {}).get("code"):
-        return End("lost", "the keeper was lost while it ended the cluster")
+        return End(Cause.LOST, "the keeper was lost while it ended the cluster")
     return named(earlier)

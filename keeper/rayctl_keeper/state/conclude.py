@@ -5,7 +5,7 @@ from collections import namedtuple
 
 from rayctl_keeper.state.document import ended_attempt, seconds_of
 from rayctl_keeper.state.exits import End
-from rayctl_keeper.state.model import CODES, SIGNALLED
+from rayctl_keeper.state.model import CODES, SIGNALLED, Cause, Event, Origin, Phase
 
 # What is known of such an end: at is when, as a document has it; by is who found it; final: the same again would end the same way, whatever the cause.
 Verdict = namedtuple("Verdict", ("cause", "message", "at", "by", "final"), defaults=("", False))
@@ -18,7 +18,7 @@ def named(doc):
     if end.cause in CODES:
         return end
     prepare = job.get("prepare") or {}
-    program = prepare if end.cause == "prepare-failed" and prepare.get("exitCode") is not None else job
+    program = prepare if end.cause == Cause.PREPARE_FAILED and prepare.get("exitCode") is not None else job
     if program.get("exitCode") is None:
         return None
     end.driver = (program["exitCode"], program.get("signal"))
@@ -29,7 +29,7 @@ def begun(doc):
     """The End that the keeper was carrying out when it died. None: there was none, or only a signal, whose cause is unknown, or the code of the program that has
     ended is not known."""
     message = (doc.get("reason") or {}).get("message") or ""
-    return named(doc) if doc.get("phase") == "Draining" and not message.startswith(SIGNALLED) else None
+    return named(doc) if doc.get("phase") == Phase.DRAINING and not message.startswith(SIGNALLED) else None
 
 
 def end_of(doc, verdict):
@@ -51,8 +51,8 @@ def conclude(doc, verdict):
     exit = end_of(doc, verdict).document()
     reason = {"code": exit["cause"], "message": exit["message"]}
     attempt = doc.get("attempt") or 1
-    event = dict({"at": at, "attempt": attempt, "event": "phase", "to": "Gone"}, **reason)
-    return dict(doc, attempt=attempt, revision=doc.get("revision", 0) + 1, phase="Gone", since=at, reason=dict(reason, hint=""), exit=exit,
+    event = dict({"at": at, "attempt": attempt, "event": Event.PHASE, "to": Phase.GONE}, **reason)
+    return dict(doc, attempt=attempt, revision=doc.get("revision", 0) + 1, phase=Phase.GONE, since=at, reason=dict(reason, hint=""), exit=exit,
                 timeline=timeline + [event], attempts=_with_last(doc, attempt, exit, at))
 
 
@@ -61,5 +61,5 @@ def _with_last(doc, attempt, exit, at):
     attempts, job = list(doc.get("attempts") or []), doc.get("job") or {}
     if not job.get("submissionId") or attempts and attempts[-1]["attempt"] == attempt:
         return attempts
-    last = ended_attempt(dict(doc, attempt=attempt), exit["cause"], exit["message"], None if exit["origin"] == "rayctl" else exit["code"])
-    return attempts + [dict(last, end=job.get("endTime") if exit["origin"] == "driver" else at)]
+    last = ended_attempt(dict(doc, attempt=attempt), exit["cause"], exit["message"], None if exit["origin"] == Origin.RAYCTL else exit["code"])
+    return attempts + [dict(last, end=job.get("endTime") if exit["origin"] == Origin.DRIVER else at)]

@@ -7,6 +7,8 @@ import os
 import threading
 import time
 
+from rayctl_keeper.state.model import Event, JobState, Phase
+
 
 RESERVE = ".reserve"  # a file that is removed when the last document must be written to a full disk
 RESERVE_SIZE = 256 << 10  # the client takes it before it starts the keeper (launcher/keeper/rundir.go): where that fails nothing is begun
@@ -102,10 +104,10 @@ class State:
 
     def new_job(self, submission_id="", entrypoint="", prepare=""):
         """The job's part before the submission."""
-        return {"submissionId": submission_id, "entrypoint": entrypoint, "state": "WAITING", "driverNodeId": "", "driverPid": 0,
+        return {"submissionId": submission_id, "entrypoint": entrypoint, "state": JobState.WAITING, "driverNodeId": "", "driverPid": 0,
                 "startTime": None, "endTime": None, "exitCode": None, "signal": None, "message": "",
                 "logFile": log_file(submission_id) if submission_id else "", "logBegin": 0, "outputDir": self._output_dir,
-                "prepare": {"submissionId": "", "entrypoint": prepare, "state": "WAITING", "driverNodeId": "", "startTime": None, "endTime": None,
+                "prepare": {"submissionId": "", "entrypoint": prepare, "state": JobState.WAITING, "driverNodeId": "", "startTime": None, "endTime": None,
                             "exitCode": None, "signal": None, "message": ""} if self._prepares else None}
 
     def change(self, event=None, **fields):
@@ -132,7 +134,7 @@ class State:
             self.change(reason=reason)
             return
         self._log("phase %s %s" % (phase, message))
-        self.change({"event": "phase", "to": phase, "code": code, "message": message},
+        self.change({"event": Event.PHASE, "to": phase, "code": code, "message": message},
                     phase=phase, reason=reason, since=wall())
 
     def note(self, event, to, code="", message=""):
@@ -148,21 +150,21 @@ class State:
         self.change(deadlines={name: None if at is None else wall(at + offset) for name, at in due.items()})
 
     def program(self, kind):
-        """The part about a program of the job: the driver ("job") or what runs before it ("prepare")."""
-        return self.doc["job"] if kind == "job" else self.doc["job"]["prepare"]
+        """The part about a program of the job: the driver (Event.JOB) or what runs before it (Event.PREPARE)."""
+        return self.doc["job"] if kind == Event.JOB else self.doc["job"]["prepare"]
 
     def change_program(self, kind, **fields):
         """Changes that part; a new state is an event."""
         before = self.program(kind)
         now, event = dict(before, **fields), None
         if now["state"] != before["state"]:
-            if now["state"] in ("SUCCEEDED", "FAILED", "STOPPED") and before["state"] != "RUNNING" and now["startTime"]:
+            if now["state"] in (JobState.SUCCEEDED, JobState.FAILED, JobState.STOPPED) and before["state"] != JobState.RUNNING and now["startTime"]:
                 # It ran between two looks: the timeline gets its start, by Ray's clock, which may be another host's.
                 at = min(max([now["startTime"]] + [e["at"] for e in self.doc["timeline"][-1:]]), wall())
-                self.change({"at": at, "event": kind, "to": "RUNNING", "code": now["submissionId"], "message": ""})
+                self.change({"at": at, "event": kind, "to": JobState.RUNNING, "code": now["submissionId"], "message": ""})
             self._log("%s %s %s" % (kind, now["submissionId"], now["state"]))
             event = {"event": kind, "to": now["state"], "code": now["submissionId"], "message": ""}
-        self.change(event, job=now if kind == "job" else dict(self.doc["job"], prepare=now))
+        self.change(event, job=now if kind == Event.JOB else dict(self.doc["job"], prepare=now))
 
     def json(self):
         """The document as bytes."""
@@ -199,8 +201,8 @@ class State:
     def final(self, path, exit, log):
         """The last change: it is on the disk before any reader gets it."""
         now, reason = wall(), {"code": exit["cause"], "message": exit["message"], "hint": ""}
-        event = {"at": now, "attempt": self.doc["attempt"], "event": "phase", "to": "Gone", "code": exit["cause"], "message": exit["message"]}
-        document = dict(self.doc, revision=self.doc["revision"] + 1, phase="Gone", since=now, reason=reason, exit=exit, log=log, submissions=[],
+        event = {"at": now, "attempt": self.doc["attempt"], "event": Event.PHASE, "to": Phase.GONE, "code": exit["cause"], "message": exit["message"]}
+        document = dict(self.doc, revision=self.doc["revision"] + 1, phase=Phase.GONE, since=now, reason=reason, exit=exit, log=log, submissions=[],
                         timeline=self.doc["timeline"] + [event])
         text = json.dumps(document).encode()
         self._save(text)

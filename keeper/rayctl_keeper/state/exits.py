@@ -2,7 +2,7 @@
 
 import signal
 
-from rayctl_keeper.state.model import CODES, RETRYABLE, UNKNOWN_CAUSE
+from rayctl_keeper.state.model import CODES, RETRYABLE, UNKNOWN_CAUSE, Cause, Origin
 
 
 class End(Exception):
@@ -19,16 +19,16 @@ class End(Exception):
         """The `exit` part of result.json."""
         if self.driver is not None:
             code, number = self.driver
-            return {"origin": "prepare" if self.cause == "prepare-failed" else "driver", "cause": self.cause, "code": code, "signal": number,
+            return {"origin": Origin.PREPARE if self.cause == Cause.PREPARE_FAILED else Origin.DRIVER, "cause": self.cause, "code": code, "signal": number,
                     "message": self.message, "retryable": False, "by": self.by}
-        return {"origin": "rayctl", "cause": self.cause, "code": CODES.get(self.cause, UNKNOWN_CAUSE), "signal": None,
+        return {"origin": Origin.RAYCTL, "cause": self.cause, "code": CODES.get(self.cause, UNKNOWN_CAUSE), "signal": None,
                 "message": self.message, "retryable": self.retryable, "by": self.by}
 
 
 class AttemptLost(Exception):
     """This attempt of the cluster is over, another one may follow."""
 
-    def __init__(self, message, cause="lost"):
+    def __init__(self, message, cause=Cause.LOST):
         super().__init__(message)
         self.cause = cause  # lost, preempted or time-limit
 
@@ -36,7 +36,7 @@ class AttemptLost(Exception):
 class Leaving(AttemptLost):
     """What the attempt needs, the head or the gang, is going to be taken away, in so many seconds."""
 
-    def __init__(self, message, seconds, cause="preempted"):
+    def __init__(self, message, seconds, cause=Cause.PREEMPTED):
         super().__init__(message, cause)
         self.seconds = seconds
 
@@ -69,11 +69,11 @@ def driver_end(raw):
     """The End for a driver that exited with Ray's code raw."""
     code, number = shell_code(raw)
     if code == 0:
-        end = End("succeeded", "the driver succeeded")
+        end = End(Cause.SUCCEEDED, "the driver succeeded")
     elif number is not None:
-        end = End("driver-signaled", "the driver was ended by %s" % signal_name(number))
+        end = End(Cause.DRIVER_SIGNALED, "the driver was ended by %s" % signal_name(number))
     else:
-        end = End("driver-failed", "the driver exited with code %d" % code)
+        end = End(Cause.DRIVER_FAILED, "the driver exited with code %d" % code)
     end.driver = (code, number)
     return end
 
@@ -81,11 +81,11 @@ def driver_end(raw):
 def prepare_end(raw):
     """The same for job.prepare: where it succeeded the driver follows, and this is no end."""
     end = driver_end(raw)
-    if end.cause == "succeeded":
+    if end.cause == Cause.SUCCEEDED:
         return end
     code, number = end.driver
     how = "exited with code %d" % code if number is None else "was ended by %s" % signal_name(number)
-    failed = End("prepare-failed", "job.prepare %s; the driver was not started" % how)
+    failed = End(Cause.PREPARE_FAILED, "job.prepare %s; the driver was not started" % how)
     failed.driver = end.driver
     return failed
 
@@ -101,14 +101,14 @@ def duration(seconds):
 
 
 SENTENCES = {
-    "lease": ("abandoned", "the client did not commit the launch within %s"),
-    "queue": ("queue", "the cluster was not admitted within lifetime.queue (%s)"),
-    "start": ("start-failed", "Ray was not up within lifetime.start (%s)"),
-    "max": ("max", "lifetime.max (%s) passed"),
-    "total": ("total", "lifetime.total (%s) passed"),
-    "idle": ("idle", "the cluster was idle for %s"),
-    "idleGpu": ("idle-gpu", "all GPUs did nothing for %s (lifetime.idleGpu)"),
-    "disconnect": ("disconnected", "the client did not renew for %s (end-on-disconnect)"),
+    "lease": (Cause.ABANDONED, "the client did not commit the launch within %s"),
+    "queue": (Cause.QUEUE, "the cluster was not admitted within lifetime.queue (%s)"),
+    "start": (Cause.START_FAILED, "Ray was not up within lifetime.start (%s)"),
+    "max": (Cause.MAX, "lifetime.max (%s) passed"),
+    "total": (Cause.TOTAL, "lifetime.total (%s) passed"),
+    "idle": (Cause.IDLE, "the cluster was idle for %s"),
+    "idleGpu": (Cause.IDLE_GPU, "all GPUs did nothing for %s (lifetime.idleGpu)"),
+    "disconnect": (Cause.DISCONNECTED, "the client did not renew for %s (end-on-disconnect)"),
 }
 
 

@@ -102,7 +102,7 @@ class Rest(unittest.TestCase):
         self.assertEqual(self.copy(), WHOLE)
 
     def test_nothing_saved(self):
-        """The node is gone, or the driver ran on another one."""
+        """The node has ended, or the driver ran on another one."""
         self.assertEqual(self.killed(WHOLE[:50], log=None), {"size": 50, "whole": False})
         self.assertEqual(self.copy(), WHOLE[:50])
 

@@ -9,9 +9,10 @@ import unittest
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.dirname(HERE))
 
-from rayctl_keeper.run.allocations.allocations import ELASTIC, Allocations, Main, held
+from rayctl_keeper.run.allocations.allocations import Allocations, Main, held
 from rayctl_keeper.run.allocations.former import folded, is_former
 from rayctl_keeper.state.document import State, seconds_of, wall
+from rayctl_keeper.state.model import Purpose
 
 ORDERS = {"name": "n", "attempt": 1, "ray": {}, "lifetime": {"spent": 100}, "groups": [{"name": "head", "count": 1}, {"name": "w", "count": 2, "max": 4}, {"name": "e", "count": 0}]}
 
@@ -85,7 +86,7 @@ class MainAllocation(unittest.TestCase):
 
 class Held(unittest.TestCase):
     def test_nodes(self):
-        """A node's allocation and times stay when it has gone; one that takes the place of a required one is held by the main allocation."""
+        """A node's allocation and times stay when it has ended; one that takes the place of a required one is held by the main allocation."""
         doc = {"nodes": [], "allocations": [{"id": "main.1", "purpose": "main", "released": None}, {"id": "w-2.1", "purpose": "elastic", "released": None}]}
 
         def node(name, state, **row):
@@ -109,7 +110,7 @@ class Former(unittest.TestCase):
     def test_sums(self):
         """Of a long life only nodes of elastic groups are dropped from the list, those that ended first, and their seconds are not lost."""
         def node(number, begin, end):
-            return {"id": "w-2.%d" % number, "purpose": ELASTIC, "groups": {"w": 1}, "granted": begin and wall(begin), "released": wall(end)}
+            return {"id": "w-2.%d" % number, "purpose": Purpose.ELASTIC, "groups": {"w": 1}, "granted": begin and wall(begin), "released": wall(end)}
 
         doc = {"timeline": [{"at": wall(2000), "event": "job", "to": "RUNNING"}, {"at": wall(1000), "event": "phase", "to": "Ready"}, {"at": wall(2050), "event": "phase", "to": "Lost"}],
                "allocations": [{"id": "main.1", "purpose": "main", "groups": {"w": 2}, "granted": wall(1), "released": wall(2)}]}

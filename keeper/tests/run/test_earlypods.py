@@ -79,7 +79,7 @@ class EarlyPods(Rig):
         self.assertEqual((result["exit"]["cause"], result["exit"]["code"]), ("prepare-failed", 9))
 
     def test_head_lost_with_the_keeper(self):
-        """What was prepared is gone with it."""
+        """What was prepared is lost with it."""
         first_dir = self.pod(commit=COMMIT)
         first = self.keeper(first_dir)
         before = self.until(first_dir, "state.json", waits)

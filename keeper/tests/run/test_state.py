@@ -83,7 +83,7 @@ class GangAndState(unittest.TestCase):
             gang.same_head({"session_name": "two"})
 
     def test_supervisor_that_was_killed(self):
-        """Ray has lost the node, and its supervisor has not said that it starts Ray again, as one that lives does."""
+        """Ray has lost the node, and its supervisor has not reported that it starts Ray again, as one that lives does."""
         report = {"state": "starting", "at": "1"}
 
         class Nodes:

@@ -60,7 +60,7 @@ class Umask(unittest.TestCase):
     def test_files_of_the_site(self):
         """The client's directories there: private, but job.outputDir with the user's umask."""
         text = ""
-        for name in os.path.join("rayctl_keeper", "slurm", "attempts", "after.py"), os.path.join("rayctl_keeper", "run", "shared.py"), "slurm_files.py":
+        for name in ("rayctl_keeper/state/model.py", "rayctl_keeper/slurm/attempts/after.py", "rayctl_keeper/run/shared.py", "slurm_files.py"):
             with open(os.path.join(os.path.dirname(HERE), name)) as f:
                 text += f.read() + "\n"
         ours, theirs = os.path.join(self.dir, "ours"), os.path.join(self.dir, "a", "theirs")

@@ -24,7 +24,7 @@ import os, sys, errno
 def refuse(*_):
     raise OSError(errno.EPERM, "Operation not permitted")
 os.link = refuse
-text = "".join(open(os.path.join(sys.argv[1], name)).read() + "\\n" for name in ("rayctl_keeper/slurm/attempts/after.py", "rayctl_keeper/run/shared.py", "slurm_files.py"))
+text = "".join(open(os.path.join(sys.argv[1], name)).read() + "\\n" for name in ("rayctl_keeper/state/model.py", "rayctl_keeper/slurm/attempts/after.py", "rayctl_keeper/run/shared.py", "slurm_files.py"))
 names = {"__name__": "site"}
 exec(compile(text, "site", "exec"), names)
 names["TURN_LIMIT"] = float(sys.argv[5])

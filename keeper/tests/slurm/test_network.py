@@ -83,7 +83,7 @@ class Addresses(unittest.TestCase):
         self.assertEqual(self.on([self.LO, ("ib0", "fd01::1")]), "fd01::1")
 
     def test_never_loopback(self):
-        self.assertEqual(self.on(self.TWO[:3], name=["127.0.1.1"]), "n1 has 10.0.0.1 on eth0, 10.1.0.1 on ib0, and neither its name nor a default route says which of them "
+        self.assertEqual(self.on(self.TWO[:3], name=["127.0.1.1"]), "n1 has 10.0.0.1 on eth0, 10.1.0.1 on ib0, and neither its name nor a default route shows which of them "
                          "other nodes reach: set slurm.network")
         self.assertEqual(self.on([self.LO], name=["127.0.1.1"], routes=[(address.ANYWHERE, "127.0.0.1")]),
                          "n1 has no address that other nodes reach, its name stands for 127.0.1.1: set slurm.network")

@@ -45,7 +45,7 @@ class Steps(unittest.TestCase):
             self.bell.wait(10)
             found = step.ended({})
         self.assertEqual(found, [("w-0", 1)])
-        self.assertEqual(step.ended({}), [])  # told once
+        self.assertEqual(step.ended({}), [])  # reported once
         self.assertEqual([step.report(m).get("message") for m in step.members], ["", "why", None])  # w-1's is not of this round
         self.assertEqual(step.directories(), [self.dir.name])
         self.assertEqual(self.logged, ["node head-0 starting on h1 in " + self.dir.name, "node w-1 failed on h1: caf\u00e9",
@@ -54,7 +54,7 @@ class Steps(unittest.TestCase):
         self.assertEqual(step.ended({}), [("w-1", 1)])
 
     def test_last_words(self):
-        """What a step said before it ended is known when its end is."""
+        """What a step printed before it ended is known when its end is."""
         step = self.step("noise\n" * 20000 + self.line("w-1", "failed", message="the reason"), "sys.exit(4)")
         (pid, (child, _)), = step.children.items()
         child.wait()

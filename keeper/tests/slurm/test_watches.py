@@ -10,7 +10,7 @@ HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 def session():
     """The program that clients run on the login node."""
     text = ""
-    for name in os.path.join("rayctl_keeper", "slurm", "attempts", "after.py"), os.path.join("rayctl_keeper", "run", "shared.py"), "slurm_files.py":
+    for name in ("rayctl_keeper/state/model.py", "rayctl_keeper/slurm/attempts/after.py", "rayctl_keeper/run/shared.py", "slurm_files.py"):
         with open(os.path.join(os.path.dirname(HERE), name)) as f:
             text += f.read() + "\n"
     names = {"__name__": "site"}

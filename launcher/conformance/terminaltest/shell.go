@@ -10,7 +10,7 @@ import (
 	"github.com/creack/pty"
 )
 
-// prompt is what a shell writes when it waits for a command, and what terminals are told beside it.
+// prompt is what a shell writes when it waits for a command, and the control sequence for terminals after it.
 var prompt = regexp.MustCompile(`[$#] (\x1b\[\S*)?\z`)
 
 // Shell starts a command line of rayctl that opens a shell in a cluster, on a terminal of its own, types into the shell, and expects that rayctl ends with

@@ -33,7 +33,10 @@ func Images(s *spec.ClusterSpec) []string {
 
 // IdleHead is about what a head of its own asks for where nothing but Ray's own count would follow from it.
 func IdleHead(s *spec.ClusterSpec) (all []string) {
-	const why = "a head beside workers takes no tasks, and has no part of the machine to itself"
+	why := "a head beside workers takes no tasks, and has no part of the machine to itself"
+	if s.Head.On == "" { // then the key is what gives it a node
+		why += "; `head: {on: head}` is enough to give it a node of its own"
+	}
 	all = append(all, Nodes(s, "cpus", why, func(g spec.NodeGroup) bool { return !g.Tasks && g.CPUs > 0 })...)
 	all = append(all, Nodes(s, "gpus", why, func(g spec.NodeGroup) bool { return !g.Tasks && g.GPUs > 0 })...)
 	return all
@@ -89,7 +92,7 @@ func ReadOnly(s *spec.ClusterSpec) []string {
 			keys = append(keys, fmt.Sprintf("mounts[%d].readOnly", i))
 		}
 	}
-	return about(keys, "without a container nothing is mounted, so that the directory can be written as its permissions say")
+	return about(keys, "without a container nothing is mounted, and the directory's own permissions decide whether it can be written")
 }
 
 func about(keys []string, why string) []string {

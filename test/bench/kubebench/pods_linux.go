@@ -73,7 +73,7 @@ func (w *workerLives) complete() bool {
 	return true
 }
 
-// await waits until all are, after the API server has said so: the watch may tell later.
+// await waits until all are, after the API server has answered so: the watch may report it later.
 func (w *workerLives) await(ctx context.Context) error {
 	for !w.complete() {
 		if err := pause(ctx); err != nil {

@@ -58,7 +58,7 @@ func Compare(measure string, u unit, today, ours []float64, most float64, goal s
 	return Row{measure, Figures(today, u), Figures(ours, u), goal, Yes(Median(ours) <= most)}
 }
 
-// Yes says in a table whether a goal is met.
+// Yes is how a table shows whether a goal is met.
 func Yes(met bool) string {
 	if met {
 		return "yes"

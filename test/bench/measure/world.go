@@ -71,7 +71,7 @@ func (b *Bench) Close() {
 	_ = os.RemoveAll(b.Dir)
 }
 
-// Say prints progress.
+// Say prints a line of progress.
 func (b *Bench) Say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
 // ray is Ray's command line.

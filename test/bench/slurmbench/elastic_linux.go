@@ -195,7 +195,7 @@ func (d day) workerSeconds() []float64 {
 	return []float64{sum}
 }
 
-// spent says what the node-seconds of the workers went into, in sums over all nodes.
+// spent is what the node-seconds of the workers were used for, in sums over all nodes.
 func (d day) spent() string {
 	var granted, released, joined, begun float64
 	for _, j := range d.jobs[1:] {

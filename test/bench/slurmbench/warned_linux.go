@@ -107,7 +107,7 @@ func stepsLost(ctx context.Context, b *measure.Bench, python string) (lost float
 	}
 	running, over := context.WithCancel(ctx)
 	ended := make(chan struct{})
-	go func() { _ = cmd.Wait(); over(); close(ended) }() // its exit code says only that it was preempted
+	go func() { _ = cmd.Wait(); over(); close(ended) }() // its exit code only shows that it was preempted
 	defer func() { cancel(); <-ended }()
 	// The second preemption ends the run: only then the driver of its last attempt gives its figures.
 	for _, reached := range []string{`(?m)^epoch 2 `, `steps lost: \d+(?s:.*)\nepoch \d+ `} {

@@ -63,7 +63,7 @@ func (b *Bed) serves(crd *unstructured.Unstructured) error {
 	return nil
 }
 
-// removeCRDs deletes the CRDs with all their objects, and returns when they are gone.
+// removeCRDs deletes the CRDs with all their objects, and returns when they are deleted.
 func (b *Bed) removeCRDs(ctx context.Context, dirs ...string) error {
 	return b.eachCRD(ctx, dirs, func(ctx context.Context, crd *unstructured.Unstructured) error {
 		client, err := b.dynamicClient()

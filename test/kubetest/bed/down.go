@@ -87,7 +87,7 @@ func (b *Bed) endRest(ctx context.Context) error {
 	return b.killCgroup(ctx)
 }
 
-// kill kills the testbed's processes selected by which, and waits until they are gone.
+// kill kills the testbed's processes selected by which, and waits until they have ended.
 func (b *Bed) kill(ctx context.Context, which func(process) bool) error {
 	return Until(ctx, func(context.Context) error {
 		left := slices.DeleteFunc(b.processes(), func(p process) bool { return p.pid == os.Getpid() || !which(p) })

@@ -167,7 +167,7 @@ func (b *Bed) spawn(part Part, c command) (pid int, err error) {
 	return cmd.Process.Pid, b.weigh(part, cmd.Process.Pid)
 }
 
-// stop kills a part and waits until it is gone.
+// stop kills a part and waits until it has ended.
 func (b *Bed) stop(ctx context.Context, part Part) error {
 	p := b.find(part)
 	if p == nil {

@@ -204,5 +204,5 @@ func (b *Bed) Start(ctx context.Context, part Part) error {
 	return fmt.Errorf("the testbed has no part %s to start", part)
 }
 
-// Stop kills one part, like a crash, and returns when it is gone.
+// Stop kills one part, like a crash, and returns when it has ended.
 func (b *Bed) Stop(ctx context.Context, part Part) error { return b.stop(ctx, part) }

@@ -135,7 +135,7 @@ func down(ctx context.Context) error {
 
 func runCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "run -- COMMAND...", Short: "Run a command that may use the testbed; afterwards it is gone, unless `up` had started it", Args: cobra.MinimumNArgs(1),
+		Use: "run -- COMMAND...", Short: "Run a command that may use the testbed; afterwards it is removed, unless `up` had started it", Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b, err := bed.Open(say)
 			if err != nil {

@@ -4,6 +4,8 @@ import json
 import os
 import shutil
 
+from rayctl_keeper.state.model import Phase
+
 SAME = 4096  # bytes at the end of the keeper's copy that must be in the log at the same place
 
 
@@ -17,12 +19,12 @@ def save_rest(run_dir, directory, target):
         return
     job, phase = state.get("job") or {}, state.get("phase")
     name, before = os.path.basename(job.get("logFile") or ""), max(0, job.get("logBegin") or 0)
-    source = log_below(directory, name) if name and phase not in ("Gone", "Lost") else None
+    source = log_below(directory, name) if name and phase not in (Phase.GONE, Phase.LOST) else None
     if source is None:
         return
     with open(source, "rb") as log:
         begin = copied(os.path.join(run_dir, "driver.log"), log, before)
-        if phase == "Draining" and begin == os.fstat(log.fileno()).st_size:
+        if phase == Phase.DRAINING and begin == os.fstat(log.fileno()).st_size:
             return
         os.makedirs(target, mode=0o700, exist_ok=True)
         rest = os.path.join(target, name + (".whole" if begin is None else ".from-%d" % begin))

@@ -17,7 +17,7 @@ def settings(orders):
     """Variables of the autoscaler's process (Ray 2.60, autoscaler/_private/constants.py). By itself it looks for demand every 5 s, asks for five nodes of a
     group at a time, ends a node that is queued for an hour, and never one that nothing needs any more while it is queued.
 
-    It looks as often as it can be told to, in whole seconds: a node that nothing uses is there for two looks more, one of which has Ray drain it and the next one
+    It looks as often as it can be set to, in whole seconds: a node that nothing uses is there for two looks more, one of which has Ray drain it and the next one
     ends it. A look costs some 10 ms of a processor."""
     return {
         "RAY_enable_autoscaler_v2": "1",

@@ -3,8 +3,8 @@
 import time
 
 from rayctl_keeper.state.document import seconds_of, wall
+from rayctl_keeper.state.model import AllocationState, Event, NodeState, Phase, Purpose
 
-MAIN, HEAD, GANG, ELASTIC = "main", "head", "gang", "elastic"  # purposes, as in launcher/runstate
 
 
 class Allocations:
@@ -16,8 +16,9 @@ class Allocations:
     def add(self, purpose, groups, granted=None, where="", **more):
         """One more of a purpose, which no open one has: queued, or granted at that moment. Returns its id."""
         before = self._state.doc["allocations"]
-        found = {"id": "%s.%d" % (purpose, self.next(purpose)), "purpose": purpose, "groups": groups, "state": "granted" if granted else "queued", "queued": wall(),
-                 "granted": granted, "released": None, "where": where, "message": ""}
+        found = {"id": "%s.%d" % (purpose, self.next(purpose)), "purpose": purpose, "groups": groups,
+                 "state": AllocationState.GRANTED if granted else AllocationState.QUEUED, "queued": wall(), "granted": granted, "released": None,
+                 "where": where, "message": ""}
         found.update(more)
         self._state.change(allocations=before + [found])
         return found["id"]
@@ -32,7 +33,7 @@ class Allocations:
 
     def release(self, purpose, message):
         """Those of a purpose are given back, for this reason."""
-        self.change(purpose, lambda a: dict(a, state="released", released=wall(), message=message))
+        self.change(purpose, lambda a: dict(a, state=AllocationState.RELEASED, released=wall(), message=message))
 
     def open(self):
         """The ids of those that are not released, by purpose; of elastic nodes one."""
@@ -50,32 +51,32 @@ class Main:
 
     def queued(self, message=""):
         """It is asked for."""
-        if self.active and MAIN not in self._allocations.open():
-            self._allocations.add(MAIN, self._groups, message=message)
+        if self.active and Purpose.MAIN not in self._allocations.open():
+            self._allocations.add(Purpose.MAIN, self._groups, message=message)
 
     def granted(self):
         """The nodes are ours."""
         if not self.active:
             return
         where, since = self._nodes.granted_as()
-        if MAIN in self._allocations.open():
-            self._allocations.change(MAIN, lambda a: a if a["granted"] else dict(a, state="granted", granted=wall(), where=where, message=""))
+        if Purpose.MAIN in self._allocations.open():
+            self._allocations.change(Purpose.MAIN, lambda a: a if a["granted"] else dict(a, state=AllocationState.GRANTED, granted=wall(), where=where, message=""))
             return
         asked = self._asked()
         since = wall(min(time.time(), max(since or time.time(), asked)))
-        self._allocations.add(MAIN, self._groups, since, where, queued=wall(min(asked, seconds_of(since))))
+        self._allocations.add(Purpose.MAIN, self._groups, since, where, queued=wall(min(asked, seconds_of(since))))
 
     def _asked(self):
         """When it was asked for, in epoch seconds: before this keeper began."""
         for event in reversed(self._state.doc["timeline"]):
-            if event["event"] == "phase" and event.get("to") == "Queued":
+            if event["event"] == Event.PHASE and event.get("to") == Phase.QUEUED:
                 return seconds_of(event["at"])
         return time.time() - self._spent
 
     def released(self, message):
         """They are given back."""
         if self.active:
-            self._allocations.release(MAIN, message)
+            self._allocations.release(Purpose.MAIN, message)
 
 
 def held(found, doc):
@@ -86,14 +87,14 @@ def held(found, doc):
     before = {n["nodeId"]: n for n in doc["nodes"] if n["nodeId"]}
     nodes = []
     for node, row, head, own in found:
-        known, alive = before.get(node["nodeId"]) or {}, node["state"] == "ALIVE"
+        known, alive = before.get(node["nodeId"]) or {}, node["state"] == NodeState.ALIVE
         if own in ids and not (alive and ids[own]):
             holder = own
         else:  # one that had its own may take the place of a required one (run/elastic/joined.py)
             holder = "" if own in ids else known.get("allocation")
-            holder = holder or shared.get(MAIN) or shared.get(HEAD if head else GANG) or ""
+            holder = holder or shared.get(Purpose.MAIN) or shared.get(Purpose.HEAD if head else Purpose.GANG) or ""
         joined = known.get("joined") or (_moment(row.get("start_time_ms")) if alive else None)
-        left = known.get("left") or (_moment(row.get("end_time_ms")) if joined and node["state"] in ("DEAD", "ENDED") else None)
+        left = known.get("left") or (_moment(row.get("end_time_ms")) if joined and node["state"] in (NodeState.DEAD, NodeState.ENDED) else None)
         nodes.append(dict(node, allocation=holder, joined=joined, left=left))
     return nodes
 

@@ -1,7 +1,7 @@
 """Nodes of elastic groups that ended long ago: the state document has their sums, by group, and no longer each of them."""
 
-from rayctl_keeper.run.allocations.allocations import ELASTIC
 from rayctl_keeper.state.document import seconds_of
+from rayctl_keeper.state.model import Event, JobState, Phase, Purpose
 
 SHOWN = 200  # nodes of elastic groups that have ended and are still listed
 FOREVER = float("inf")
@@ -10,7 +10,7 @@ FOREVER = float("inf")
 def folded(doc, allocations, shown=SHOWN):
     """The fields of the state document for these allocations, which are new: those of elastic groups that ended before the last ones are added to the sums. Pure."""
     former = {f["group"]: dict(f) for f in doc.get("formerAllocations") or []}
-    ended = [a for a in allocations if a["released"] and a["purpose"] == ELASTIC]
+    ended = [a for a in allocations if a["released"] and a["purpose"] == Purpose.ELASTIC]
     if len(ended) <= shown:
         return {"allocations": allocations, "formerAllocations": list(former.values())}
     dropped, drivers = sorted(ended, key=lambda a: seconds_of(a["released"]))[:len(ended) - shown], driven(doc.get("timeline") or [])
@@ -47,9 +47,9 @@ def driven(timeline):
     spans, began = [], None
     for event in sorted(timeline, key=lambda e: seconds_of(e["at"])):
         at, kind, to = seconds_of(event["at"]), event["event"], event.get("to")
-        if kind == "job" and to == "RUNNING":
+        if kind == Event.JOB and to == JobState.RUNNING:
             began = at if began is None else began
-        elif began is not None and (kind == "job" or kind == "phase" and to in ("Lost", "Gone")):
+        elif began is not None and (kind == Event.JOB or kind == Event.PHASE and to in (Phase.LOST, Phase.GONE)):
             spans.append((began, at))
             began = None
     return spans + ([(began, FOREVER)] if began is not None else [])
@@ -59,7 +59,7 @@ def most(allocations, group):
     """The largest number of a group's elastic nodes at one time."""
     changes = []
     for a in allocations:
-        if a["purpose"] == ELASTIC and a["granted"] and a["groups"].get(group):
+        if a["purpose"] == Purpose.ELASTIC and a["granted"] and a["groups"].get(group):
             begin, end = _span(a)
             changes += [(begin, a["groups"][group]), (end, -a["groups"][group])]
     number = largest = 0

@@ -1,9 +1,9 @@
 """The allocations of nodes that Ray's autoscaler asked for, in the state document."""
 
 from rayctl_keeper.node.groups.members import allocation_id
-from rayctl_keeper.run.allocations.allocations import ELASTIC
 from rayctl_keeper.run.allocations.former import folded
 from rayctl_keeper.state.document import wall
+from rayctl_keeper.state.model import AllocationState, Purpose
 
 
 class NodeAllocations:
@@ -14,7 +14,7 @@ class NodeAllocations:
 
     def last_serial(self):
         """The highest number of a node, also of earlier attempts."""
-        return max([0] + [int(a["id"].rpartition(".")[2]) for a in self._all() if a["purpose"] == ELASTIC])
+        return max([0] + [int(a["id"].rpartition(".")[2]) for a in self._all() if a["purpose"] == Purpose.ELASTIC])
 
     def _all(self):
         return self._state.doc["allocations"]
@@ -22,19 +22,19 @@ class NodeAllocations:
     def add(self, member, state, message, expected):
         """A node was asked for."""
         self._state.change(**folded(self._state.doc, self._all() + [{
-            "id": allocation_id(member), "purpose": ELASTIC, "groups": {member.group["name"]: 1}, "state": state, "queued": wall(),
-            "granted": wall() if state == "granted" else None, "released": None, "message": message, "expected": expected}]))
+            "id": allocation_id(member), "purpose": Purpose.ELASTIC, "groups": {member.group["name"]: 1}, "state": state, "queued": wall(),
+            "granted": wall() if state == AllocationState.GRANTED else None, "released": None, "message": message, "expected": expected}]))
 
     def stand(self, standing):
         """Takes over (state, message, expected) by id; None: as it was."""
-        changed = [stands(a, *(standing.get(a["id"]) or (a["state"], a["message"], None))) if a["purpose"] == ELASTIC else a for a in self._all()]
+        changed = [stands(a, *(standing.get(a["id"]) or (a["state"], a["message"], None))) if a["purpose"] == Purpose.ELASTIC else a for a in self._all()]
         if changed != self._all():
             self._state.change(allocations=changed)
 
     def release(self, message, member=None):
         """That of a node has ended; None: all have."""
-        self._state.change(allocations=[dict(a, state="released", released=wall(), message=message, expected=None)
-                                        if a["purpose"] == ELASTIC and not a["released"] and (member is None or a["id"] == allocation_id(member)) else a
+        self._state.change(allocations=[dict(a, state=AllocationState.RELEASED, released=wall(), message=message, expected=None)
+                                        if a["purpose"] == Purpose.ELASTIC and not a["released"] and (member is None or a["id"] == allocation_id(member)) else a
                                         for a in self._all()])
 
 
@@ -42,5 +42,5 @@ def stands(allocation, state, message, expected):
     """The allocation with what became of it."""
     if allocation["released"]:
         return allocation
-    granted = allocation["granted"] or (wall() if state == "granted" else None)
+    granted = allocation["granted"] or (wall() if state == AllocationState.GRANTED else None)
     return dict(allocation, state=state, granted=granted, message=message, expected=expected)

@@ -7,6 +7,7 @@ from rayctl_keeper.node.groups.members import Member, allocation_id, instance, i
 from rayctl_keeper.run.allocations.nodeallocations import NodeAllocations
 from rayctl_keeper.run.elastic.sizes import REFUSAL_AT_THE_END, Refusal, Sizes
 from rayctl_keeper.state.exits import duration
+from rayctl_keeper.state.model import AllocationState, Event, NodeState
 
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0  # seconds after nodes of a group that failed to start, twice as long each time
 MOST_TOLD = 50  # notes about demand that gets no nodes
@@ -109,7 +110,7 @@ class Elastic:
         for member in list(self._nodes.extra.values()):
             if life(member, self._nodes.round, self._nodes.report(member)) == wanted:
                 row = self._gang.row(member.name)
-                lost = row.get("state") == "DEAD" and not member.drain and row.get("nodeId") not in member.before
+                lost = row.get("state") == NodeState.DEAD and not member.drain and row.get("nodeId") not in member.before
                 self._log("node %s is released by Ray's autoscaler" % member.name)
                 self._nodes.remove(member)
                 if lost:  # Ray has seen its end before us
@@ -126,7 +127,7 @@ class Elastic:
             body["offer"] = companions.take_offer()
 
     def scale(self, body):
-        """POST /v1/scale: how many nodes of groups there are at least and at most, until it is said again. A refusal, then of all of it, is left in the body."""
+        """POST /v1/scale: how many nodes of groups there are at least and at most, until the next request. A refusal, then of all of it, is left in the body."""
         try:
             if self.closed:
                 raise Refusal(REFUSAL_AT_THE_END)
@@ -176,7 +177,7 @@ class Elastic:
                 self._gang.dead[member.name] = dead
             self._pace(member.group["name"], False)
             raise Refusal("node %s cannot be started: %s" % (member.name, error))
-        self._allocations.add(member, *(self._nodes.standing(member) or ("queued", "", None)))
+        self._allocations.add(member, *(self._nodes.standing(member) or (AllocationState.QUEUED, "", None)))
 
     def look(self):
         """Takes over what became of nodes that are queued."""
@@ -208,7 +209,7 @@ class Elastic:
         if found:
             member.drain, member.drained = found
             self._log("node %s must be empty in %ds: %s" % (member.name, member.drain - time.time(), member.drained))
-        if member.drain and (time.time() >= member.drain or self._gang.row(member.name).get("state") in ("DEAD", "ENDED")):
+        if member.drain and (time.time() >= member.drain or self._gang.row(member.name).get("state") in (NodeState.DEAD, NodeState.ENDED)):
             self._log("node %s is drained" % member.name)
             self._nodes.remove(member)
 
@@ -225,13 +226,13 @@ class Elastic:
         row = self._gang.row(name)
         if row.get("nodeId") in member.before:  # not looked at since the node before it
             row = {}
-        fine = member.beyond and (member.released and not member.died or bool(member.drain) or row.get("state") == "ENDED")
+        fine = member.beyond and (member.released and not member.died or bool(member.drain) or row.get("state") == NodeState.ENDED)
         message = member.message or self._gang.why(member, code)
         if fine:
             message = member.drained or "nothing needed it any more"
-        self._pace(member.group["name"], fine or row.get("state") == "ALIVE")
+        self._pace(member.group["name"], fine or row.get("state") == NodeState.ALIVE)
         if member.beyond and not fine:
-            self._state.note("node", "DEAD", name, message)
+            self._state.note(Event.NODE, NodeState.DEAD, name, message)
         self._allocations.release(message, member)
         if member.hopeless:
             self._sizes.hopeless[member.group["name"]] = message

@@ -1,11 +1,12 @@
 """Nodes of elastic groups that KubeRay's autoscaler starts and ends: which of them are above the required number, by Ray's list of nodes."""
 
 from rayctl_keeper.node.groups.members import joined_allocation, most
-from rayctl_keeper.run.allocations.allocations import ELASTIC, Allocations
+from rayctl_keeper.run.allocations.allocations import Allocations
 from rayctl_keeper.run.allocations.former import folded, is_former
 from rayctl_keeper.run.elastic.sizes import REFUSAL_AT_THE_END
 from rayctl_keeper.run.gang.gang import drained
 from rayctl_keeper.state.document import wall
+from rayctl_keeper.state.model import AllocationState, NodeState, Purpose
 
 
 class Joined:
@@ -56,7 +57,7 @@ class Joined:
 
     def forget(self):
         """All nodes are going to end."""
-        Allocations(self._state).release(ELASTIC, "it ended with its cluster")
+        Allocations(self._state).release(Purpose.ELASTIC, "it ended with its cluster")
 
 
 def beyond(group, count, rows):
@@ -66,7 +67,7 @@ def beyond(group, count, rows):
     for row in rows:
         start = row.get("start_time_ms") or 0
         times += [(start, row)] if start else []
-        times += [(max(start, row.get("end_time_ms") or start), row)] if start and row["state"] == "DEAD" else []
+        times += [(max(start, row.get("end_time_ms") or start), row)] if start and row["state"] == NodeState.DEAD else []
     required, more = [], {}
     for milliseconds, row in sorted(times, key=lambda moment: moment[0]):
         node, at, name = row["node_id"], wall(milliseconds / 1000.0), row.get("node_name") or ""
@@ -75,13 +76,13 @@ def beyond(group, count, rows):
             heir = next((n for n, a in more.items() if not a["released"]), None)
             if heir:
                 required.append(heir)
-                more[heir].update(state="released", released=at, message="it replaced %s" % name)
+                more[heir].update(state=AllocationState.RELEASED, released=at, message="it replaced %s" % name)
         elif node in more:
             message = "nothing needed it any more" if drained(row) else row.get("state_message") or "it was lost"
-            more[node].update(state="released", released=at, message=message)
+            more[node].update(state=AllocationState.RELEASED, released=at, message=message)
         elif len(required) < count:
             required.append(node)
         else:
-            more[node] = {"id": joined_allocation(name, node), "purpose": ELASTIC, "groups": {group: 1}, "state": "granted",
+            more[node] = {"id": joined_allocation(name, node), "purpose": Purpose.ELASTIC, "groups": {group: 1}, "state": AllocationState.GRANTED,
                           "queued": at, "granted": at, "released": None, "message": ""}
     return list(more.values())

@@ -4,6 +4,7 @@ import shlex
 import time
 
 from rayctl_keeper.ray.dashboard import Refused, Unreachable
+from rayctl_keeper.state.model import Cause
 
 SHORTEST = 5.0  # seconds of grace; with less, the grace would be over before the driver gets the warning
 # The call of `ray drain-node` (ray/scripts/scripts.py, Ray 2.60), for some nodes, or for all with the head last. A draining node that is idle ends at once
@@ -24,7 +25,7 @@ time.sleep(0 if some else 3600)
 
 def warns(end):
     """Returns whether nodes are drained for this end: only if its cause is a limit or a signal, not if a user ended the run."""
-    return end.cause in ("max", "total", "time-limit", "preempted", "idle-gpu") or end.signalled
+    return end.cause in (Cause.MAX, Cause.TOTAL, Cause.TIME_LIMIT, Cause.PREEMPTED, Cause.IDLE_GPU) or end.signalled
 
 
 def drain(dashboard, prefix, end, grace, log):

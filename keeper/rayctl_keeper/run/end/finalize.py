@@ -5,6 +5,7 @@ import time
 
 from rayctl_keeper.state.document import RESERVE
 from rayctl_keeper.state.exits import limit_end
+from rayctl_keeper.state.model import Cause, Phase
 
 POLL = 0.1
 
@@ -22,7 +23,7 @@ class Ending:
         self._waiting.stopping = True
         self._mail.close()
         self._log("end %s: %s" % (end.cause, end.message))
-        self._state.phase("Draining", end.cause, end.message)
+        self._state.phase(Phase.DRAINING, end.cause, end.message)
 
     def try_each(self, steps):
         """Calls them in this order, whatever fails."""
@@ -45,7 +46,7 @@ class Ending:
     def _heard(self, end):
         """A client that is still launching an external cluster posts its commit to the keeper, which must still be listening: so the end waits for
         the commit, or until the lease has passed. An end that the client itself requested does not wait."""
-        if end.cause in ("abandoned", "down", "interrupted"):
+        if end.cause in (Cause.ABANDONED, Cause.DOWN, Cause.INTERRUPTED):
             return end
         while not self._state.doc["committed"] and not self._waiting.signals():
             due = self._limits.due("lease")

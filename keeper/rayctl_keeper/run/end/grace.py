@@ -6,9 +6,10 @@ from rayctl_keeper.driver import rayjob
 from rayctl_keeper.ray.dashboard import Refused, Slow, Unreachable
 from rayctl_keeper.run.end.drain import SHORTEST, drain
 from rayctl_keeper.run.head.silence import PATIENT
+from rayctl_keeper.state.model import Cause, JobState
 
 POLL = 0.1
-RUNNING = ("PENDING", "RUNNING")
+RUNNING = (JobState.PENDING, JobState.RUNNING)
 
 
 class Grace:
@@ -25,7 +26,7 @@ class Grace:
         """Gives running drivers their grace: the job's own (or job.prepare), and those of what was submitted to the cluster besides. Where the whole
         cluster ends (others), its nodes are drained, too: the submission id of the job that does it is returned, "" for none."""
         grace = self.seconds if end.grace is None else min(self.seconds, end.grace)
-        if end.driver is not None or end.cause == "lost" or grace <= 0:
+        if end.driver is not None or end.cause == Cause.LOST or grace <= 0:
             return ""
         program, own = self._driver.program(), None
         if program and program["state"] in RUNNING:
@@ -60,7 +61,7 @@ class Grace:
         try:
             if draining:
                 self._ask_to_stop(draining)
-        except Unreachable as error:  # it is gone
+        except Unreachable as error:  # it has ended
             self._log("stopping %s: %s" % (draining, error))
 
     def _submissions(self, ours):

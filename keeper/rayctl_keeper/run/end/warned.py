@@ -4,6 +4,7 @@ import time
 
 from rayctl_keeper.ray.dashboard import Refused, Unreachable
 from rayctl_keeper.run.end.drain import drain_nodes
+from rayctl_keeper.state.model import Event, NodeState
 
 PAUSE = 2.0  # seconds before a drain that Ray has not taken is tried again
 
@@ -23,7 +24,7 @@ class Warned:
         if self._watch is None:
             return
         if self._watch.refused:
-            self._state.note("node", "Unwatched", "", "the nodes of Kubernetes cannot be watched: %s" % self._watch.refused)
+            self._state.note(Event.NODE, "Unwatched", "", "the nodes of Kubernetes cannot be watched: %s" % self._watch.refused)
             self._watch = None
             return
         warned = self._watch.warned()
@@ -34,7 +35,7 @@ class Warned:
         head = self._state.doc["head"]["nodeId"]
         for row in self._state.doc["nodes"]:
             found = warned.get(row["host"])
-            if row["state"] != "ALIVE" or found is None or (row["host"], found) in self._known:
+            if row["state"] != NodeState.ALIVE or found is None or (row["host"], found) in self._known:
                 continue
             place, seconds, why, since = found
             if row["nodeId"] == head:  # one that drains and has nothing to do ends at once, with the cluster
@@ -53,4 +54,4 @@ class Warned:
                     self._known.add((row["host"], found))
                     continue
             self._known.add((row["host"], found))
-            self._state.note("node", to, row["name"], message)
+            self._state.note(Event.NODE, to, row["name"], message)

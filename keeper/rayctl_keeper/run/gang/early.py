@@ -3,18 +3,19 @@
 import time
 
 from rayctl_keeper.node.groups.members import GANG
-from rayctl_keeper.run.allocations.allocations import GANG as WORKERS, HEAD, Allocations
+from rayctl_keeper.run.allocations.allocations import Allocations
 from rayctl_keeper.state.document import seconds_of, wall
 from rayctl_keeper.state.exits import AttemptLost, End, Leaving
+from rayctl_keeper.state.model import AllocationState, Cause, JobState, NodeState, Phase, Purpose, Reason
 
-STARTING = ("Queued", "Starting")  # phases before all nodes are there
+STARTING = (Phase.QUEUED, Phase.STARTING)  # phases before all nodes are there
 DOUBT = 10.0  # seconds in which Slurm shows that a job has ended whose nodes have
 # What follows when Slurm has ended the gang's job in a state, and why in words. The other states are losses.
-CAUSES = {"PREEMPTED": ("preempted", "was preempted"), "TIMEOUT": ("time-limit", "reached its time limit"), "DEADLINE": ("time-limit", "reached its deadline")}
+CAUSES = {"PREEMPTED": (Cause.PREEMPTED, "was preempted"), "TIMEOUT": (Cause.TIME_LIMIT, "reached its time limit"), "DEADLINE": (Cause.TIME_LIMIT, "reached its deadline")}
 
 
-# What is said of a gang whose nodes are going to be taken away.
-SOON = {"preempted": "is being preempted", "time-limit": "is about to reach its time limit"}
+# How the sentence about a gang goes on whose nodes are going to be taken away.
+SOON = {Cause.PREEMPTED: "is being preempted", Cause.TIME_LIMIT: "is about to reach its time limit"}
 LAST = 5.0  # seconds of those that the gang has left, for its end
 
 
@@ -31,7 +32,7 @@ class Early:
 
     def resume(self):
         """As a keeper before this one had it."""
-        self.queued = any(a["purpose"] == WORKERS and a["state"] == "queued" for a in self._state.doc["allocations"])
+        self.queued = any(a["purpose"] == Purpose.GANG and a["state"] == AllocationState.QUEUED for a in self._state.doc["allocations"])
 
     def granted(self, part, at):
         """POST /v1/granted: a pod has its node."""
@@ -40,26 +41,26 @@ class Early:
 
     def admitted(self):
         """The head has its allocation."""
-        if not self.active or not self._nodes.head_apart or self._nodes.external and HEAD in self._allocations.open():
+        if not self.active or not self._nodes.head_apart or self._nodes.external and Purpose.HEAD in self._allocations.open():
             return
         where, since = self._nodes.granted_as()
-        at = self._since(HEAD, since)
-        self._allocations.add(HEAD, {self._groups[0]["name"]: 1}, at, where, queued=at)
+        at = self._since(Purpose.HEAD, since)
+        self._allocations.add(Purpose.HEAD, {self._groups[0]["name"]: 1}, at, where, queued=at)
 
     def begin(self):
         """The head is alive: the gang is asked for."""
-        self._nodes.start_gang(self._allocations.next(WORKERS))
+        self._nodes.start_gang(self._allocations.next(Purpose.GANG))
         if self._standing() is None:
             return
         if self._nodes.external:
             self._cluster.used()  # a head that is lost from here on has lost what it prepared
-            if WORKERS in self._allocations.open():  # a keeper before this one has seen it
+            if Purpose.GANG in self._allocations.open():  # a keeper before this one has seen it
                 return
         self.queued = True
         self._limits.stop("start")
         self._limits.begin("queue", time.monotonic())
-        self._allocations.add(WORKERS, {g["name"]: g["count"] for g in self._groups[1:] if g["count"]})
-        self._state.phase("Queued", "Submitted", "the gang is being requested")
+        self._allocations.add(Purpose.GANG, {g["name"]: g["count"] for g in self._groups[1:] if g["count"]})
+        self._state.phase(Phase.QUEUED, Reason.SUBMITTED, "the gang is being requested")
         self._seen = None
         self.look()
 
@@ -85,9 +86,9 @@ class Early:
         """As Nodes.gang_standing. Pods report that they have nodes; if they cannot, Ray's list of nodes shows it."""
         if not self._nodes.external:
             return self._nodes.gang_standing()
-        if WORKERS in self._grants or any(n["state"] == "ALIVE" and n["group"] != self._groups[0]["name"] for n in self._state.doc["nodes"]):
-            return "granted", "", self._nodes.granted_as()[0], False
-        return "queued", "WaitingForGang", "it has no nodes yet", False
+        if Purpose.GANG in self._grants or any(n["state"] == NodeState.ALIVE and n["group"] != self._groups[0]["name"] for n in self._state.doc["nodes"]):
+            return AllocationState.GRANTED, "", self._nodes.granted_as()[0], False
+        return AllocationState.QUEUED, "WaitingForGang", "it has no nodes yet", False
 
     def _warned(self):
         """What Slurm signals before a time limit or a preemption is the end of the attempt, which needs all nodes of the gang."""
@@ -97,17 +98,17 @@ class Early:
             raise Leaving("the gang %s" % SOON[cause], max(1.0, end - LAST - time.time()), cause)
 
     def _stands(self, state, _, message, never):
-        granted = state == "granted"
-        since = self._since(WORKERS) if granted else None
-        self._allocations.change(WORKERS, lambda a: dict(a, state=state, where=message if granted else a.get("where") or "", message="" if granted else message,
+        granted = state == AllocationState.GRANTED
+        since = self._since(Purpose.GANG) if granted else None
+        self._allocations.change(Purpose.GANG, lambda a: dict(a, state=state, where=message if granted else a.get("where") or "", message="" if granted else message,
                                                          granted=since, queued=min(a["queued"], since or a["queued"], key=seconds_of)))
         if never:
-            raise End("start-failed", "Slurm can never start the gang: " + message, retryable=False)
+            raise End(Cause.START_FAILED, "Slurm can never start the gang: " + message, retryable=False)
         if granted:
             self.queued = False
             self._limits.stop("queue")
             self._limits.begin("start", time.monotonic())
-            self._state.phase("Starting", "WaitingForNodes", self._gang.have)
+            self._state.phase(Phase.STARTING, "WaitingForNodes", self._gang.have)
 
     def _show(self, standing):
         """The reason of the phase: what runs, and what is waited for."""
@@ -127,21 +128,21 @@ class Early:
         job = self._state.doc["job"]
         if not job:
             return ""
-        if (job.get("prepare") or {}).get("state") in ("PENDING", "RUNNING"):
+        if (job.get("prepare") or {}).get("state") in (JobState.PENDING, JobState.RUNNING):
             return "job.prepare runs"
-        return "the driver runs" if job["state"] in ("PENDING", "RUNNING") and not self._gang.complete else ""
+        return "the driver runs" if job["state"] in (JobState.PENDING, JobState.RUNNING) and not self._gang.complete else ""
 
     def ended(self, name):
         """Something of the cluster ended. Returns whether it is not the gang's job, whose end is that of the attempt: raises AttemptLost, or End."""
         if name != GANG:
             return False
         job = self._nodes.gang
-        self._allocations.release(WORKERS, job.message)
+        self._allocations.release(Purpose.GANG, job.message)
         if not job.ending:
-            raise End("start-failed", "the gang cannot be requested: " + job.message, retryable=False)
+            raise End(Cause.START_FAILED, "the gang cannot be requested: " + job.message, retryable=False)
         if job.ending == "CANCELLED":
-            raise End("interrupted", "somebody cancelled the gang: " + job.message)
-        cause, words = CAUSES.get(job.ending, ("lost", "was lost"))
+            raise End(Cause.INTERRUPTED, "somebody cancelled the gang: " + job.message)
+        cause, words = CAUSES.get(job.ending, (Cause.LOST, "was lost"))
         raise AttemptLost("the gang %s: %s" % (words, self._gang.reported(None) or job.message), cause)
 
     def confirm(self, rest):
@@ -158,14 +159,14 @@ class Early:
         self.queued, self._seen = False, None
         self._grants.clear()  # pods start Ray again, and report again
         self._limits.stop("queue")
-        self._allocations.release(WORKERS, "it ended with its cluster")
+        self._allocations.release(Purpose.GANG, "it ended with its cluster")
         if self._nodes.external:
-            self._allocations.release(HEAD, "it ended with its cluster")
+            self._allocations.release(Purpose.HEAD, "it ended with its cluster")
 
     def close(self):
         """All ends."""
         self.forget()
-        self._allocations.release(HEAD, "it ended with its cluster")
+        self._allocations.release(Purpose.HEAD, "it ended with its cluster")
 
     def _since(self, purpose, known=None):
         """When the allocation was granted: now, or earlier if a pod or the substrate reported so, but not before the end of the previous one."""

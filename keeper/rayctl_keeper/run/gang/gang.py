@@ -6,7 +6,7 @@ from rayctl_keeper.node.groups.members import allocation_id, joined_allocation
 from rayctl_keeper.ray.dashboard import Unreachable, version_tuple
 from rayctl_keeper.run.allocations.allocations import held
 from rayctl_keeper.state.exits import AttemptLost, End
-from rayctl_keeper.state.model import STARTED_AGAIN
+from rayctl_keeper.state.model import STARTED_AGAIN, Cause, Event, NodeState
 
 
 SILENT = 10.0  # seconds after Ray has lost a node within which a running supervisor reports it
@@ -29,7 +29,7 @@ class Gang:
         self.dead = {}  # node name -> why its supervisor ended
         self.have = ""  # how many are there, in words
         self.seen = {}  # node name -> Ray's ids of all nodes that had it
-        self.told = {}  # node name -> what its supervisor said last while the node was ALIVE
+        self.told = {}  # node name -> what its supervisor reported last while the node was ALIVE
         self.mute = {}  # node name -> since when Ray has lost it without a report of its supervisor
         self.rows = []  # of an external cluster: (group, Ray's row) of all nodes, also of those that have ended
 
@@ -43,7 +43,7 @@ class Gang:
             raise Unreachable("the head that is being taken away still answers")
         version, wanted = answer.get("ray_version", ""), self.orders["ray"].get("version")
         if wanted and version != wanted:
-            raise End("start-failed", "the cluster has Ray %s, but ray.version asks for %s" % (version, wanted), retryable=False)
+            raise End(Cause.START_FAILED, "the cluster has Ray %s, but ray.version asks for %s" % (version, wanted), retryable=False)
         self.session = answer.get("session_name") or ""
         self.state.change(head=dict(
             self.state.doc["head"], address=self.nodes.gcs, dashboard=self.nodes.dashboard, clientPort=self.nodes.client_port,
@@ -68,7 +68,7 @@ class Gang:
         nodes, ready = (self.by_label if self.nodes.external else self.by_name)(rows)
         required = {g["name"]: g["count"] for g in self.orders["groups"]}
         groups = [self.counted(g, ready.get(g["name"], 0), required[g["name"]]) for g in self.state.doc["groups"]]
-        head = next((r["node_id"] for r in rows if r.get("is_head_node") and r["state"] == "ALIVE"), self.state.doc["head"]["nodeId"])
+        head = next((r["node_id"] for r in rows if r.get("is_head_node") and r["state"] == NodeState.ALIVE), self.state.doc["head"]["nodeId"])
         self.state.change(nodes=nodes, groups=groups, head=dict(self.state.doc["head"], nodeId=head))
         have, wanted = sum(min(g["ready"], required[g["name"]]) for g in groups), sum(required.values())
         self.have = "%d of %d nodes are alive" % (have, wanted)
@@ -99,9 +99,9 @@ class Gang:
             if group not in groups:
                 group = groups[0] if row.get("is_head_node") else workers[0]
             self.rows.append((group, row))
-            if row["state"] == "DEAD" and drained(row):
+            if row["state"] == NodeState.DEAD and drained(row):
                 continue
-            ready[group] = ready.get(group, 0) + (row["state"] == "ALIVE")
+            ready[group] = ready.get(group, 0) + (row["state"] == NodeState.ALIVE)
             name = row.get("node_name") or row["node_id"][:8]
             nodes.append(({"name": name, "group": group, "pid": 0, "nodeId": row["node_id"], "state": row["state"],
                            "host": row.get("node_ip") or "", "message": row.get("state_message") or ""},
@@ -114,19 +114,19 @@ class Gang:
         for member in self.nodes.all():
             mine = [r for r in rows if r.get("node_name") == member.name and r["node_id"] not in member.before]
             self.seen.setdefault(member.name, set()).update(r["node_id"] for r in mine)
-            row = next((r for r in mine if r["state"] == "ALIVE"), mine[-1] if mine else {})
-            report, state = self.nodes.report(member), row.get("state", "STARTING")
-            if state == "ALIVE":
+            row = next((r for r in mine if r["state"] == NodeState.ALIVE), mine[-1] if mine else {})
+            report, state = self.nodes.report(member), row.get("state", NodeState.STARTING)
+            if state == NodeState.ALIVE:
                 self.found[member.group["name"]] = counted_by_ray(row)
             if member.name in self.dead:
-                state = "DEAD"
-            elif state == "DEAD" and drained(row):
-                state = "ENDED"
+                state = NodeState.DEAD
+            elif state == NodeState.DEAD and drained(row):
+                state = NodeState.ENDED
             elif self.killed(member.name, state, report):
-                state = "DEAD"
-            elif state == "DEAD" and report.get("state") in ("starting", "retrying"):
-                state = "STARTING"  # a worker that Ray lost before
-            ready[member.group["name"]] = ready.get(member.group["name"], 0) + (state == "ALIVE")
+                state = NodeState.DEAD
+            elif state == NodeState.DEAD and report.get("state") in ("starting", "retrying"):
+                state = NodeState.STARTING  # a worker that Ray lost before
+            ready[member.group["name"]] = ready.get(member.group["name"], 0) + (state == NodeState.ALIVE)
             nodes.append(({"name": member.name, "group": member.group["name"], "pid": self.nodes.pid_of(member) or report.get("pid", 0),
                            "nodeId": row.get("node_id", ""), "state": state, "host": report.get("host", ""),
                            "message": self.dead.get(member.name) or row.get("state_message") or report.get("message", "")},
@@ -136,9 +136,9 @@ class Gang:
     def killed(self, name, state, report):
         """Whether Ray has lost a node and its supervisor has not reported that within SILENT: then the supervisor was killed, too, and the node may be replaced. In a
         step nothing else shows this."""
-        if state != "DEAD" or not report or self.told.get(name) != report:
+        if state != NodeState.DEAD or not report or self.told.get(name) != report:
             self.mute.pop(name, None)
-            if state == "ALIVE":
+            if state == NodeState.ALIVE:
                 self.told[name] = report
             return False
         since = self.mute.setdefault(name, time.monotonic())
@@ -156,20 +156,20 @@ class Gang:
         for node in self.state.doc["nodes"]:
             if node["name"] in self.nodes.extra:
                 continue  # they come and go: `allocations` has them
-            state, node_id = before.get(node["name"], ("ALIVE", ""))
+            state, node_id = before.get(node["name"], (NodeState.ALIVE, ""))
             if state != node["state"]:
-                self.state.note("node", node["state"], node["name"], node["message"])
+                self.state.note(Event.NODE, node["state"], node["name"], node["message"])
             elif node_id and node["nodeId"] and node_id != node["nodeId"]:
                 # Its supervisor was faster than Ray's health check.
-                self.state.note("node", node["state"], node["name"], STARTED_AGAIN + (": " + node["message"] if node["message"] else ""))
+                self.state.note(Event.NODE, node["state"], node["name"], STARTED_AGAIN + (": " + node["message"] if node["message"] else ""))
 
     def child_ended(self, name, code):
         """A supervisor or the step ended unexpectedly. Raises AttemptLost where the cluster cannot go on."""
         member = next((m for m in self.nodes.members if m.name == name), None)
         message = self.why(member, code, OTHERS.get(name, "the command that started the nodes"))
         self.dead[name] = message
-        self.state.change(nodes=[dict(n, state="DEAD", message=message) if n["name"] == name else n for n in self.state.doc["nodes"]])
-        self.state.note("node", "DEAD", name, message)
+        self.state.change(nodes=[dict(n, state=NodeState.DEAD, message=message) if n["name"] == name else n for n in self.state.doc["nodes"]])
+        self.state.note(Event.NODE, NodeState.DEAD, name, message)
         if not self.complete or member is None or member.head:
             raise AttemptLost(message)
 

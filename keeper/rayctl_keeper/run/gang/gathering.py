@@ -5,6 +5,7 @@ import socket
 from rayctl_keeper.ray.dashboard import Refused, Unreachable
 from rayctl_keeper.run.limits.waiting import LAZY, POLL
 from rayctl_keeper.state.exits import End
+from rayctl_keeper.state.model import Cause, Phase, Reason
 
 
 class Gathering:
@@ -38,7 +39,7 @@ class Gathering:
         while not self._gang.complete:
             if not self._count() or not (self._early.active or self._settled()):
                 self._waiting.pause(POLL)
-        if not self._early.active or self._state.doc["phase"] != "Ready":  # else it is noted already
+        if not self._early.active or self._state.doc["phase"] != Phase.READY:  # else it is noted already
             self._cluster.ready()
 
     def _count(self):
@@ -52,17 +53,17 @@ class Gathering:
             self._placed(error)
         except Refused as refused:
             if refused.status in (401, 403):
-                raise End("start-failed", "the head's dashboard refuses the cluster's token: %s" % refused)
+                raise End(Cause.START_FAILED, "the head's dashboard refuses the cluster's token: %s" % refused)
         return False
 
     def _placed(self, error):
         """A head whose name has an address is a pod that runs on a node, also if it does not answer yet (Kubernetes, "DNS for Services and Pods")."""
-        if self._state.doc["phase"] == "Queued" and not self._early.queued and not isinstance(error.__context__, socket.gaierror):
-            self._state.phase("Provisioning", "WaitingForHead", "the head does not answer yet")
+        if self._state.doc["phase"] == Phase.QUEUED and not self._early.queued and not isinstance(error.__context__, socket.gaierror):
+            self._state.phase(Phase.PROVISIONING, "WaitingForHead", "the head does not answer yet")
             self._main.granted()
-        if self._state.doc["phase"] == "Provisioning":  # a mesh does it that takes no connections from outside: kuberay/observe/mesh.go
+        if self._state.doc["phase"] == Phase.PROVISIONING:  # a mesh does it that takes no connections from outside: kuberay/observe/mesh.go
             resets = isinstance(error.__context__, ConnectionResetError)
-            self._state.phase("Provisioning", *(("HeadResets", "the head resets connections") if resets else ("WaitingForHead", "the head does not answer yet")))
+            self._state.phase(Phase.PROVISIONING, *((Reason.HEAD_RESETS, "the head resets connections") if resets else ("WaitingForHead", "the head does not answer yet")))
 
     def _greet(self, dashboard):
         """The head's first answer; on an external cluster it means admission."""
@@ -70,7 +71,7 @@ class Gathering:
         if self._nodes.external:
             self._cluster.admitted()
             self._early.admitted()
-            self._state.phase("Starting", "WaitingForNodes", "the head answers")
+            self._state.phase(Phase.STARTING, "WaitingForNodes", "the head answers")
 
     def _settled(self):
         """Whether the head is still the one that greeted. Nothing has run on a head that was restarted while its nodes started, so the next is as good: it is greeted,

@@ -4,8 +4,9 @@ made first. Until then lifetime.queue counts on, although the head is there."""
 import time
 
 from rayctl_keeper.state.document import seconds_of
+from rayctl_keeper.state.model import Event, NodeState, Phase
 
-EVENT = ("node", "Granted")  # in the timeline
+EVENT = (Event.NODE, "Granted")  # in the timeline
 
 
 class Placed:
@@ -51,13 +52,13 @@ class Placed:
         moments = sorted(self._pods.get(group, {}).values())
         if len(moments) >= count:
             return moments[count - 1]
-        alive = sum(n["state"] == "ALIVE" and n["group"] == group for n in self._state.doc["nodes"]) - (group == self._head_group)
+        alive = sum(n["state"] == NodeState.ALIVE and n["group"] == group for n in self._state.doc["nodes"]) - (group == self._head_group)
         return time.time() if alive >= count else None
 
     def _all_there(self, since):
         """lifetime.start counts from then on, though not from before it was known that the head has a node."""
         now, offset = time.monotonic(), time.time() - time.monotonic()
-        answered = [seconds_of(e["at"]) for e in self._state.doc["timeline"] if e["event"] == "phase" and e.get("to") == "Starting"]
+        answered = [seconds_of(e["at"]) for e in self._state.doc["timeline"] if e["event"] == Event.PHASE and e.get("to") == Phase.STARTING]
         self.awaited = False
         self._limits.stop("queue")
         self._limits.begin("start", min(now, max([since] + answered[-1:]) - offset))

@@ -37,7 +37,7 @@ class Head:
         return Silence(self.dashboard, self._state, self.signs, self._limit)
 
     def signs(self):
-        """What is seen alive of a head whose dashboard does not answer, and whether the head is known to be gone. When the driver has ended, Ray is
+        """What is seen alive of a head whose dashboard does not answer, and whether the head is known to have ended. When the driver has ended, Ray is
         not waited for as long as it lives: only the dashboard has the exit code."""
         if self._driver.ended:
             return [], False

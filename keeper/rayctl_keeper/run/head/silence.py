@@ -7,7 +7,7 @@ from rayctl_keeper.ray import addresses
 from rayctl_keeper.ray.dashboard import Slow
 from rayctl_keeper.state.exits import AttemptLost, duration
 
-PATIENT = 10.0  # seconds for an answer of a head that did not answer: a busy machine takes longer than one that is gone
+PATIENT = 10.0  # seconds for an answer of a head that did not answer: a busy machine takes longer than one that has ended
 GONE_AFTER = 30.0  # seconds during which the head's host refuses connections, or the name service answers that there is no such head
 UNSEEN = 300.0  # seconds without any sign of life: lifetime.silence, where the orders do not have it
 WORTH_TELLING = 10.0  # seconds of silence
@@ -24,7 +24,7 @@ class Silence:
         """signs() returns the names of what is seen alive of the head, and whether the head is certainly gone; limit is lifetime.silence, 0: none."""
         self.dashboard, self.state, self.signs, self.limit = dashboard, state, signs, limit
         self.since = None  # the first question without an answer
-        self._unseen = self._gone = None  # since when there is no sign of life, since when the head is known to be gone
+        self._unseen = self._gone = None  # since when there is no sign of life, since when the head is known to have ended
         self._looked, self._told = float("-inf"), None
 
     def patience(self):

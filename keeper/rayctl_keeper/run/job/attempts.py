@@ -2,9 +2,10 @@
 
 from rayctl_keeper.driver.figures import TAIL, figures
 from rayctl_keeper.state.document import ended_attempt, wall
+from rayctl_keeper.state.model import Cause
 
 # What of job.restarts an attempt uses that follows one which ended so.
-KINDS = {"driver-failed": "driver", "lost": "nodeFailure", "preempted": "preempted", "time-limit": "timeLimit"}
+KINDS = {Cause.DRIVER_FAILED: "driver", Cause.LOST: "nodeFailure", Cause.PREEMPTED: "preempted", Cause.TIME_LIMIT: "timeLimit"}
 
 
 class Attempts:

@@ -7,6 +7,7 @@ import time
 from rayctl_keeper.driver import rayjob
 from rayctl_keeper.host.process import pidfd_open
 from rayctl_keeper.run.limits.waiting import LAZY, POLL
+from rayctl_keeper.state.model import Event, JobState
 
 SOON, SOON_FOR = 0.03, 1.0  # after the driver's process has ended: Ray's record shows it within a tenth of a second
 REAPED = 3.0  # after its supervisor was killed: Ray looks for that each second (job_supervisor.py)
@@ -18,11 +19,11 @@ class DriverWatch:
 
     def __init__(self, nodes, state, driver_log):
         self._nodes, self._state, self._log = nodes, state, driver_log
-        self._submission_id, self._kind, self._searches = "", "job", 0
+        self._submission_id, self._kind, self._searches = "", Event.JOB, 0
         self._fd = None  # readable when the driver's process ends
         self._ended = float("-inf")  # when that was seen to end
 
-    def expect(self, submission_id, kind="job"):
+    def expect(self, submission_id, kind=Event.JOB):
         """The driver of this submission is the next to run, or job.prepare ("prepare"), which is watched in the same way."""
         self._submission_id, self._kind = submission_id, kind
         self._searches = 0 if self._nodes.external else SEARCHES
@@ -35,7 +36,7 @@ class DriverWatch:
     @property
     def is_job(self):
         """Whether it is the job, and not job.prepare."""
-        return self._kind == "job"
+        return self._kind == Event.JOB
 
     @property
     def runs(self):
@@ -66,13 +67,13 @@ class DriverWatch:
     def take(self, info):
         """Ray's record of the job; the driver's process and log, once it runs."""
         fields = rayjob.fields(info)
-        running = fields["state"] == "RUNNING" and fields["driverNodeId"]
+        running = fields["state"] == JobState.RUNNING and fields["driverNodeId"]
         if running and self._fd is None and self._searches > 0:
             self._searches -= 1
             pid = rayjob.find_driver(self._submission_id, self._nodes.directories())
             if pid:
                 self._fd = pidfd_open(pid)
-                if self._kind == "job":
+                if self._kind == Event.JOB:
                     fields["driverPid"] = pid
         self._state.change_program(self._kind, **fields)
         if fields["driverNodeId"]:

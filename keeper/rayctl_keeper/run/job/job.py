@@ -5,6 +5,7 @@ import os
 from rayctl_keeper.driver import rayjob
 from rayctl_keeper.ray.dashboard import Refused, Unreachable
 from rayctl_keeper.state.exits import AttemptLost
+from rayctl_keeper.state.model import JobState
 
 
 class Job:
@@ -40,7 +41,7 @@ class Job:
 
     def submitted(self, number):
         """Whether a keeper before this one submitted the attempt: it is not submitted again to a head that does not have it, which must be another head."""
-        if self._state.doc["job"]["state"] != "WAITING":
+        if self._state.doc["job"]["state"] != JobState.WAITING:
             return True
         try:
             with open(os.path.join(self._run_dir, "submitted")) as f:

@@ -4,6 +4,7 @@ import os
 import time
 
 from rayctl_keeper.state.exits import End
+from rayctl_keeper.state.model import Cause
 
 
 class Packages:
@@ -27,6 +28,6 @@ class Packages:
             self._state.phase(self._state.doc["phase"], "PackageMissing", lost + ": waiting for a client that has it")
         while self.show_missing(missing):
             if not self._external or time.monotonic() - max(begun, self._mail.heard_at) > self._limits.seconds["lease"]:
-                raise End("lost", lost + "; launch it again")
+                raise End(Cause.LOST, lost + "; launch it again")
             self._waiting.pause(0.5)
         self._state.change(reason=before)

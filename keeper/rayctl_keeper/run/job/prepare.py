@@ -3,6 +3,7 @@
 from rayctl_keeper.driver import rayjob, runtimeenv
 from rayctl_keeper.run.limits.ends import ends_at
 from rayctl_keeper.state.document import log_file
+from rayctl_keeper.state.model import Cause, Event, JobState
 
 
 class Prepare:
@@ -19,19 +20,19 @@ class Prepare:
         body = rayjob.preparation(self._orders, commit, self._state.doc["attempt"], reason, ends_at(self._limits, self._orders["start"]))
         submission_id = body["submission_id"]
         self._state.change(job=dict(self._state.doc["job"], logFile=log_file(submission_id), logBegin=-1))
-        seen = self._state.program("prepare")["state"] != "WAITING"
-        self._state.change_program("prepare", submissionId=submission_id)
+        seen = self._state.program(Event.PREPARE)["state"] != JobState.WAITING
+        self._state.change_program(Event.PREPARE, submissionId=submission_id)
         self._state.phase(self._state.doc["phase"], "Preparing", "job.prepare runs")
-        self._driver.expect(submission_id, "prepare")
+        self._driver.expect(submission_id, Event.PREPARE)
         if not seen:
             self._job.send(body)
         self._cluster.used()
         info = self._job.follow(submission_id, seen)
         end = rayjob.outcome(info, preparing=True)
-        if end.cause == "submit-failed":
+        if end.cause == Cause.SUBMIT_FAILED:
             end = runtimeenv.explain(end, info, self._nodes.directories(), self._head.dashboard, self._driver_log, self._state.doc["job"]["logFile"])
         self._driver.collect(reachable=True)
-        if end.cause != "succeeded":
+        if end.cause != Cause.SUCCEEDED:
             raise end
         self._done(driver_id)
 
@@ -39,7 +40,7 @@ class Prepare:
         """Not on a cluster that is prepared, nor where a keeper before this one has submitted the driver."""
         if not self._orders["job"].get("prepare") or self._state.doc["head"]["prepared"] or self._job.submitted(self._state.doc["attempt"]):
             return False
-        return self._state.program("prepare")["state"] != "WAITING" or not self._job.known(driver_id)
+        return self._state.program(Event.PREPARE)["state"] != JobState.WAITING or not self._job.known(driver_id)
 
     def _done(self, driver_id):
         """The driver's output follows in the attempt's log."""

@@ -4,8 +4,9 @@ import time
 
 from rayctl_keeper.node.gpus.gpus import period_of
 from rayctl_keeper.state.exits import duration
+from rayctl_keeper.state.model import AllocationState, NodeState, Phase, Reason
 
-IDLE = "GpusIdle"  # code of the reason in the status
+IDLE = Reason.GPUS_DO_NOTHING  # code of the reason in the status
 FRESH = 5  # periods after which a report is too old to end anything
 
 
@@ -47,9 +48,9 @@ class GpuWatch:
     def _expected(self):
         """Nodes with GPUs that are there, and our member, None for a pod."""
         if self._nodes.external:
-            return [(n["host"], None) for n in self._state.doc["nodes"] if n["state"] == "ALIVE" and self._of.get(n["group"])]
+            return [(n["host"], None) for n in self._state.doc["nodes"] if n["state"] == NodeState.ALIVE and self._of.get(n["group"])]
         return [(m.name, m) for m in self._nodes.all() if self._of.get(m.group["name"]) and m.name not in self._gang.dead
-                and (not m.serial or (self._nodes.standing(m) or ("",))[0] == "granted")]
+                and (not m.serial or (self._nodes.standing(m) or ("",))[0] == AllocationState.GRANTED)]
 
     def _add(self, name, report):
         begun, before, last = self._sums.get(name) or ("", self._known(name), None)
@@ -63,7 +64,7 @@ class GpuWatch:
         return (row["seconds"], row["busySeconds"]) if row else (0.0, 0.0)
 
     def _judge(self, names, now):
-        if self._state.doc["phase"] != "Ready" or not self._gang.complete:
+        if self._state.doc["phase"] != Phase.READY or not self._gang.complete:
             self._ready, self._told, self._limits.told = None, False, False
             self._limits.stop("idleGpu")
             return
@@ -84,7 +85,7 @@ class GpuWatch:
         self._tell(self._limits.left("idleGpu", now) <= self._limits.seconds["idleGpu"] / 2.0)
 
     def _unread(self, name, report):
-        """Said once, when it is known why."""
+        """Noted once, when the reason is known."""
         if report and report["message"] and not any(e["event"] == "gpus" and e["code"] == name for e in self._state.doc["timeline"]):
             ends = ": lifetime.idleGpu ends nothing" if self._limits.seconds["idleGpu"] else ""
             self._state.note("gpus", "unread", name, "the GPUs of %s are not measured%s: %s" % (name, ends, report["message"]))
@@ -99,11 +100,11 @@ class GpuWatch:
         if idle:
             half, left = duration(self._limits.seconds["idleGpu"] / 2.0), duration(max(1.0, self._limits.left("idleGpu", time.monotonic())))
             text = "all GPUs have done nothing for %s: the cluster ends in %s if that continues (lifetime.idleGpu)" % (half, left)
-            self._state.phase("Ready", IDLE, text)
+            self._state.phase(Phase.READY, IDLE, text)
             self._state.note("gpus", "idle", IDLE, text)
         else:
             if self._state.doc["reason"]["code"] == IDLE:
-                self._state.phase("Ready")
+                self._state.phase(Phase.READY)
             self._state.note("gpus", "busy", IDLE, "the GPUs are used again")
         self.show()
 

@@ -7,9 +7,10 @@ from rayctl_keeper.driver.rayjob import TERMINAL
 from rayctl_keeper.ray.dashboard import Refused
 from rayctl_keeper.run.limits.waiting import LAZY
 from rayctl_keeper.state.document import wall
+from rayctl_keeper.state.model import JobState
 
 INTERNAL = "_ray_internal"
-ACTIVE = ("PENDING", "RUNNING")
+ACTIVE = (JobState.PENDING, JobState.RUNNING)
 SHOWN = 50  # submissions in the state document, which is written anew at each change; and bytes of an entrypoint
 LONGEST = 200
 JOBS = 2.0  # seconds between looks at submissions

@@ -4,6 +4,7 @@ import time
 
 from rayctl_keeper.driver import rayjob
 from rayctl_keeper.state.exits import Leaving
+from rayctl_keeper.state.model import Cause
 
 
 class TimeLimit:
@@ -16,19 +17,19 @@ class TimeLimit:
 
     def next_attempt(self, limit):
         """Returns when the next attempt may begin on the same nodes. Raises Leaving where the nodes start again for it: a node that Ray drains does not come back, and
-        without a drain Ray Train's workers would not hear of the end. Raises the End where none may follow."""
-        if limit.cause != "max" or self._orders["start"]["mode"] == "step" or not self._attempts.left("timeLimit"):
+        without a drain Ray Train's workers would not be warned of the end. Raises the End where none may follow."""
+        if limit.cause != Cause.MAX or self._orders["start"]["mode"] == "step" or not self._attempts.left("timeLimit"):
             raise limit
         if self._grace.drains and self._driver.is_job and not self._nodes.external:
             self._begin(self._grace.seconds)
-            raise Leaving(limit.message, self._grace.seconds, "time-limit")
+            raise Leaving(limit.message, self._grace.seconds, Cause.TIME_LIMIT)
         self._grace.stop_drivers(limit, others=False)
         if self._mail.asked is not None or self._waiting.signals() or self._driver.program()["state"] not in rayjob.TERMINAL:
             raise limit  # never two drivers
         self._driver.collect(reachable=True)
         self._attempts.use("timeLimit")
         self._begin(0)
-        self._attempts.next("time-limit", limit.message, None)
+        self._attempts.next(Cause.TIME_LIMIT, limit.message, None)
 
     def _begin(self, seconds):
         """lifetime.max counts anew, in so many seconds."""

@@ -6,13 +6,14 @@ import time
 from rayctl_keeper.host.process import reap
 from rayctl_keeper.state import model
 from rayctl_keeper.state.exits import Detached, End, Leaving, limit_end
+from rayctl_keeper.state.model import Cause
 
 POLL = 0.15  # seconds between questions while something is awaited
 LAZY = 1.0  # while nothing is expected, or where the end of the driver's process wakes the thread
 # Who sends a signal with these causes.
 WHY = {
-    "interrupted": ": somebody cancelled it, or its machine shuts down",
-    "time-limit": ": the time limit of its nodes is near, or they are preempted for another job",
+    Cause.INTERRUPTED: ": somebody cancelled it, or its machine shuts down",
+    Cause.TIME_LIMIT: ": the time limit of its nodes is near, or they are preempted for another job",
 }
 
 
@@ -71,7 +72,7 @@ class Waiting:
     def signalled(self, number):
         """The End for a signal; the orders may give other causes than these."""
         name = signal.Signals(number).name[3:]
-        cause = self._causes.get(name) or ("time-limit" if name == "USR1" else "interrupted")
+        cause = self._causes.get(name) or (Cause.TIME_LIMIT if name == "USR1" else Cause.INTERRUPTED)
         if cause == "detach":
             return Detached()
         end = End(cause, model.SIGNALLED + name + WHY.get(cause, ""))

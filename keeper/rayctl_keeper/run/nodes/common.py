@@ -11,6 +11,7 @@ from rayctl_keeper.node.files import nodedir
 from rayctl_keeper.node.gpus import measuring
 from rayctl_keeper.node.groups import members
 from rayctl_keeper.run.nodes.addresses import join
+from rayctl_keeper.state.model import AllocationState
 
 LEAST_PORTS, MOST_PORTS = 4, 8  # of the API, the GCS, the dashboard and Ray's client server, and in their stead when the cluster starts again
 
@@ -125,7 +126,7 @@ class Nodes:
 
     def standing(self, _member):
         """Whether a node that Ray's autoscaler asked for is queued or granted, the reason, and when it is expected to start. None: it has ended."""
-        return "granted", "", None
+        return AllocationState.GRANTED, "", None
 
     def drain(self, _member):
         """The moment by which a node that Ray's autoscaler asked for must be empty, and why, when that is near: it ends before the cluster. Else None."""

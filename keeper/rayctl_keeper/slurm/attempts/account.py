@@ -13,6 +13,7 @@ from rayctl_keeper.slurm.controller import commands
 from rayctl_keeper.state import model
 from rayctl_keeper.state.conclude import Verdict, conclude
 from rayctl_keeper.state.document import RESERVE, ended_attempt, seconds_of, wall, write_atomically
+from rayctl_keeper.state.model import AllocationState, Event, JobState, Phase
 
 SEED = "seed"  # what the keeper removes at the end of an attempt, kept for the next one
 SEEDS = ("token", "secrets.json")
@@ -52,7 +53,7 @@ def tell(name, steps):
 
 
 def go_on(steps):
-    """Lets what tell() has stopped go on; again and again, because the stop may come to a node later than this, or this not at all."""
+    """Continues what tell() has stopped; again and again, because the stop may come to a node later than this, or this not at all."""
     commands.call("scancel", "--signal=CONT", *steps, stderr=subprocess.DEVNULL)
 
 
@@ -75,7 +76,7 @@ def write_result(run, place, cause, message, phases=()):
     """Writes the result of an attempt whose keeper could not, or did not know why it got the signal. phases: what followed, by Slurm's clock."""
     state = dict({"attempt": 1}, **last_state(place))
     job, log = state.get("job") or {}, salvage(output_of(place))
-    running = not log["whole"] and not {job.get("state"), (job.get("prepare") or {}).get("state")}.isdisjoint(("PENDING", "RUNNING"))
+    running = not log["whole"] and not {job.get("state"), (job.get("prepare") or {}).get("state")}.isdisjoint((JobState.PENDING, JobState.RUNNING))
     state.update(timeline=timeline_of(run, state, cause, phases), attempts=overruled(state, cause, message))
     ended = wall(phases[0][1]) if phases and phases[0][1] else wall()
     result = dict(conclude(state, Verdict(cause, message, ended)), log=state.get("log") or {"bytes": log["size"], "missing": [[log["size"], -1]] if running else []})
@@ -96,16 +97,16 @@ def timeline_of(run, state, cause, phases):
     """The timeline up to an attempt that ended, and what followed by Slurm's clock. An end that was none was the loss of its cluster."""
     ended, events = state.get("attempt", 1), [dict(event) for event in state.get("timeline") or []]
     for event in events:
-        if event["event"] == "phase" and event["to"] == "Gone":
-            event.update(to="Lost", code=cause)
+        if event["event"] == Event.PHASE and event["to"] == Phase.GONE:
+            event.update(to=Phase.LOST, code=cause)
     began = float(load(os.path.join(run, "current")).get("start") or 0)
-    if began and events and not any(event["to"] == "Provisioning" for event in events):
-        events.insert(0, {"at": wall(min(began, seconds_of(events[0]["at"]))), "attempt": ended, "event": "phase", "to": "Provisioning", "code": "", "message": ""})
+    if began and events and not any(event["to"] == Phase.PROVISIONING for event in events):
+        events.insert(0, {"at": wall(min(began, seconds_of(events[0]["at"]))), "attempt": ended, "event": Event.PHASE, "to": Phase.PROVISIONING, "code": "", "message": ""})
     for phase, at in phases:
         at = min(time.time(), max([at] + [seconds_of(event["at"]) for event in events[-1:]]))
-        if phase == "Queued" and (not events or events[-1]["to"] != "Lost"):
-            events.append({"at": wall(at), "attempt": ended, "event": "phase", "to": "Lost", "code": cause, "message": SENTENCES[cause] % "its"})
-        events.append({"at": wall(at), "attempt": ended + 1, "event": "phase", "to": phase, "code": cause if phase == "Queued" else "", "message": ""})
+        if phase == Phase.QUEUED and (not events or events[-1]["to"] != Phase.LOST):
+            events.append({"at": wall(at), "attempt": ended, "event": Event.PHASE, "to": Phase.LOST, "code": cause, "message": SENTENCES[cause] % "its"})
+        events.append({"at": wall(at), "attempt": ended + 1, "event": Event.PHASE, "to": phase, "code": cause if phase == Phase.QUEUED else "", "message": ""})
     return events
 
 
@@ -128,7 +129,7 @@ def attempts_of(state, ended, cause, message=""):
 
 def allocations_of(state, at):
     """Those of the attempts before, which ended with them."""
-    return [a if a["released"] else dict(a, state="released", released=at, message="it ended with its cluster") for a in state.get("allocations") or []]
+    return [a if a["released"] else dict(a, state=AllocationState.RELEASED, released=at, message="it ended with its cluster") for a in state.get("allocations") or []]
 
 
 def requeued_at():

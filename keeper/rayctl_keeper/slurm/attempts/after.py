@@ -1,6 +1,6 @@
 """Evaluates the files of an attempt that ended without a result: the cause, whether another attempt may follow, and the rest of the driver's output.
 
-The job has it as a module; on the login node its text stands before keeper/slurm_files.py. Python 3.6 or later.
+The job has it as a module; on the login node its text stands between those of keeper/rayctl_keeper/state/model.py and keeper/slurm_files.py. Python 3.6 or later.
 """
 
 import errno
@@ -8,11 +8,16 @@ import glob
 import json
 import os
 
+try:
+    from rayctl_keeper.state.model import Cause, Phase
+except ImportError:  # on the login node, where the text before this one has them
+    pass
+
 AGAIN = "again"  # in an attempt's directory: why the next one follows
-LIMITS = {"preempted": "preempted", "lost": "nodeFailure", "time-limit": "timeLimit"}  # the orders' restarts by cause
-SENTENCES = {"preempted": "%s job was preempted or requeued", "lost": "a node of %s job failed", "time-limit": "%s job reached Slurm's time limit"}
+LIMITS = {Cause.PREEMPTED: "preempted", Cause.LOST: "nodeFailure", Cause.TIME_LIMIT: "timeLimit"}  # the orders' restarts by cause
+SENTENCES = {Cause.PREEMPTED: "%s job was preempted or requeued", Cause.LOST: "a node of %s job failed", Cause.TIME_LIMIT: "%s job reached Slurm's time limit"}
 # What slurmstepd writes into the job's output when Slurm ends it (slurm/src/slurmd/slurmstepd/req.c, _handle_signal_container).
-TOLD = {"NODE FAILURE": "lost", "PREEMPTION": "preempted", "JOB REQUEUE": "preempted"}
+TOLD = {"NODE FAILURE": Cause.LOST, "PREEMPTION": Cause.PREEMPTED, "JOB REQUEUE": Cause.PREEMPTED}
 
 # How file systems refuse another name for a file: those that have none (BeeGFS as it is often set up, exFAT, CIFS), and AFS in another directory.
 NO_LINKS = (errno.EPERM, errno.EACCES, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
@@ -58,8 +63,8 @@ def why_again(run, place, state):
     for text, cause in TOLD.items():
         if text in words:
             return cause, True
-    warned = state.get("phase") in ("Draining", "Gone") and state.get("reason", {}).get("code") == "interrupted"
-    return ("preempted", True) if warned else ("lost", False)
+    warned = state.get("phase") in (Phase.DRAINING, Phase.GONE) and state.get("reason", {}).get("code") == Cause.INTERRUPTED
+    return (Cause.PREEMPTED, True) if warned else (Cause.LOST, False)
 
 
 def allowed(run, orders, place, cause):

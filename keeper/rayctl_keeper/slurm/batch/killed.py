@@ -10,6 +10,7 @@ from rayctl_keeper.slurm.companions.companions import end_all
 from rayctl_keeper.slurm.controller import commands
 from rayctl_keeper.state.conclude import Verdict, begun, end_of
 from rayctl_keeper.state.document import wall, write_atomically
+from rayctl_keeper.state.model import Cause
 
 KILLED = "the keeper was killed"
 
@@ -27,10 +28,10 @@ def conclude_attempt(run):
     end_leftovers("USR1", "TERM", "KILL")
     salvage(output_of(place))
     state, orders = last_state(place), load(os.path.join(place, "orders.json"))
-    own, end = begun(state), end_of(state, Verdict("lost", KILLED, wall()))
-    if orders.get("job") and (own is None or own.cause in ("preempted", "time-limit")) and allowed(run, orders, place, end.cause):
+    own, end = begun(state), end_of(state, Verdict(Cause.LOST, KILLED, wall()))
+    if orders.get("job") and (own is None or own.cause in (Cause.PREEMPTED, Cause.TIME_LIMIT)) and allowed(run, orders, place, end.cause):
         write_atomically(os.path.join(place, AGAIN), json.dumps({"cause": end.cause, "message": end.message}).encode())
         if commands.requeue():
             return
         os.unlink(os.path.join(place, AGAIN))
-    write_result(run, place, "lost", KILLED)
+    write_result(run, place, Cause.LOST, KILLED)

@@ -21,6 +21,7 @@ from rayctl_keeper.state import model
 from rayctl_keeper.state.conclude import begun
 from rayctl_keeper.state.document import State, wall, write_atomically
 from rayctl_keeper.state.exits import End, limit_end
+from rayctl_keeper.state.model import Cause, Phase
 
 WARNED = model.SIGNALLED + "USR1"  # how the keeper's last sentence begins when Slurm warned it, by sbatch's --signal
 NEAR = 180.0  # seconds before the time limit beyond the warning's own: Slurm may warn a minute early
@@ -70,14 +71,14 @@ def begin_attempt(run, nonce):
             pass
         failure = begin(run, first, place, orders, restarts, before)
     except OSError as error:
-        failure = End("start-failed", "the run's directory cannot be used: %s: %s" % (error.strerror, error.filename), retryable=False)
+        failure = End(Cause.START_FAILED, "the run's directory cannot be used: %s: %s" % (error.strerror, error.filename), retryable=False)
         print(failure)
     announce(run, place)
     if failure:
         finish(place, failure)
     else:
         os.environ["RAYCTL_RUN_DIR"] = place
-        if orders.get("job") and not allowed(run, orders, place, "lost"):
+        if orders.get("job") and not allowed(run, orders, place, Cause.LOST):
             threading.Thread(target=commands.run_once, daemon=True).start()  # the controller may be slow to answer
 
         def told(number):
@@ -152,7 +153,7 @@ def begin(run, first, place, orders, restarts, before):
     keep_logs(before, place, ended)
     orders.update(attempt=ended + 1, restartReason=cause, attempts=attempts_of(state, ended, cause, follows.get("message")),
                   allocations=allocations_of(state, wall(requeued or None)), formerAllocations=state.get("formerAllocations") or [],
-                  timeline=timeline_of(run, state, cause, [("Queued", requeued), ("Provisioning", float(os.environ.get("SLURM_JOB_START_TIME") or 0))]))
+                  timeline=timeline_of(run, state, cause, [(Phase.QUEUED, requeued), (Phase.PROVISIONING, float(os.environ.get("SLURM_JOB_START_TIME") or 0))]))
     lifetime["spent"] = max(0.0, waited)
     write_atomically(os.path.join(place, "orders.json"), json.dumps(orders).encode())
     return None
@@ -169,11 +170,11 @@ def may_follow(run, before):
     salvage(output_of(before))
     cause, _ = why_again(run, before, state)
     own = begun(state)  # an end that the keeper was carrying out stands: a driver that has ended is not run again
-    stands = own is not None and own.cause not in LIMITS and own.cause != "start-failed"
+    stands = own is not None and own.cause not in LIMITS and own.cause != Cause.START_FAILED
     if not stands and allowed(run, load(os.path.join(before, "orders.json")), before, cause):
         write_atomically(os.path.join(before, AGAIN), json.dumps({"cause": cause}).encode())
         return True
-    write_result(run, before, cause, SENTENCES[cause] % "its", [("Queued", requeued_at())])
+    write_result(run, before, cause, SENTENCES[cause] % "its", [(Phase.QUEUED, requeued_at())])
     return False
 
 
@@ -181,7 +182,7 @@ def give_up(run, place, orders, number):
     """At a signal to the keeper. Slurm queues the job again when one of its nodes fails: where no attempt may follow, it is cancelled here instead of
     waiting for nodes first. Now, because Slurm kills the keeper soon (KillWait)."""
     def cancel():
-        if not commands.inside() and "NODE FAILURE" in last_words(run) and not allowed(run, orders, place, "lost"):
+        if not commands.inside() and "NODE FAILURE" in last_words(run) and not allowed(run, orders, place, Cause.LOST):
             commands.call("scancel", os.environ["SLURM_JOB_ID"])
     if number == signal.SIGTERM:
         threading.Thread(target=cancel, daemon=True).start()
@@ -191,11 +192,11 @@ def come_again(run, place, orders):
     """Slurm warned the keeper of the time limit or (PreemptParameters=send_user_signal) of a preemption, and the keeper has ended all in
     order. Slurm would take that for the end of the job, so the job is requeued here."""
     ended = load(os.path.join(place, "result.json")).get("exit", {})
-    by_max = ended.get("cause") == "max"  # which is the job's time limit, less what the end takes
+    by_max = ended.get("cause") == Cause.MAX  # which is the job's time limit, less what the end takes
     if not (by_max or ended.get("message", "").startswith(WARNED)) or not orders.get("job"):
         return
     grace, limit = float(orders["job"].get("grace") or 0), float(os.environ.get("SLURM_JOB_END_TIME") or 0)
-    cause = "preempted" if not by_max and limit and limit - time.time() > grace + NEAR else "time-limit"
+    cause = Cause.PREEMPTED if not by_max and limit and limit - time.time() > grace + NEAR else Cause.TIME_LIMIT
     write_atomically(os.path.join(place, AGAIN), json.dumps({"cause": cause}).encode())
     if allowed(run, orders, place, cause):
         if commands.requeue():
@@ -251,4 +252,4 @@ def may_come_back(place, signals):
     if os.path.exists(os.path.join(place, AGAIN)):
         return True
     ended = result.get("exit", {})
-    return not result or ended.get("message", "").startswith(model.SIGNALLED + "TERM") or signal.SIGTERM in signals and ended.get("cause") in ("lost", "start-failed")
+    return not result or ended.get("message", "").startswith(model.SIGNALLED + "TERM") or signal.SIGTERM in signals and ended.get("cause") in (Cause.LOST, Cause.START_FAILED)

@@ -15,6 +15,7 @@ from rayctl_keeper.run.nodes.step import step_command
 from rayctl_keeper.slurm.attempts.after import load
 from rayctl_keeper.slurm.companions.submission import given, leaves, own_node
 from rayctl_keeper.slurm.controller import commands
+from rayctl_keeper.state.model import Cause
 
 UNKNOWN = 30.0  # seconds that are left, if Slurm does not report the time
 ENDS = "%e|%S|%l"  # of squeue: end, start, time limit
@@ -61,9 +62,9 @@ def ends(answer=None):
     found = [line.strip().split("|") for line in answer.splitlines()]
     found = [(float(end), float(start) + span(limit)) for end, start, limit in found if end.isdigit() and start.isdigit()]
     if not found:
-        return time.time() + UNKNOWN, "preempted"
+        return time.time() + UNKNOWN, Cause.PREEMPTED
     end = max(time.time() + 1.0, min(end for end, _ in found))
-    return end, "preempted" if any(end < due - SLACK for end, due in found) else "time-limit"
+    return end, Cause.PREEMPTED if any(end < due - SLACK for end, due in found) else Cause.TIME_LIMIT
 
 
 def own_id():

@@ -13,6 +13,7 @@ from rayctl_keeper.slurm.companions.submitter import BELIEVE, Submitter
 from rayctl_keeper.slurm.controller import commands, listing, reasons
 from rayctl_keeper.slurm.controller.listing import NONE, moment, waits
 from rayctl_keeper.slurm.controller.questions import ENDING, Questions
+from rayctl_keeper.state.model import AllocationState, Reason
 
 QUICK, SLOW, SLOWER = 2.0, 30.0, 1.5  # seconds between looks at jobs after a change, at most, and how that grows
 AT_THE_END, UNDER_WAY, LOOK = 10.0, 3.0, 0.3
@@ -89,8 +90,8 @@ class Companions:
         if job is None:
             return None
         if job.state != "PENDING":
-            return "granted", job.drain[1] if job.drain else "job %s" % job.id, None
-        return ("queued",) + waits(job) if job.id else ("queued", job.words or "being submitted", None)
+            return AllocationState.GRANTED, job.drain[1] if job.drain else "job %s" % job.id, None
+        return (AllocationState.QUEUED,) + waits(job) if job.id else (AllocationState.QUEUED, job.words or "being submitted", None)
 
     def drain(self, member):
         """The time by which the node must be empty, in epoch seconds, and the reason, if that time is near and the cluster continues: its job ends by its time limit, or
@@ -114,9 +115,9 @@ class Companions:
         if job is None:
             return None
         if not job.id:
-            return "queued", "Submitted", "its job is being submitted" + ("; " + job.words if job.words else ""), False
+            return AllocationState.QUEUED, Reason.SUBMITTED, "its job is being submitted" + ("; " + job.words if job.words else ""), False
         if job.state != "PENDING":
-            return "granted", "", "job " + job.id, False
+            return AllocationState.GRANTED, "", "job " + job.id, False
         return listing.explained(job)
 
     def look_soon(self):

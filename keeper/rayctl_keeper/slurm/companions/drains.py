@@ -55,7 +55,7 @@ class Drains:
             job.drain = emptied(job, ends, "drained before its time limit")
 
     def after_warning(self, job):
-        """Has the node drained whose job was warned, also where Slurm does not say when the cluster ends; returns whether it does."""
+        """Has the node drained whose job was warned, also where Slurm does not know when the cluster ends; returns whether it does."""
         end, _ = job.warned
         if job.drain or self._goes_on(end) is False:
             return False

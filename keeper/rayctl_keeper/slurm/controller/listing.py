@@ -5,6 +5,7 @@ import time
 
 from rayctl_keeper.slurm.controller import reasons
 from rayctl_keeper.state.document import wall
+from rayctl_keeper.state.model import AllocationState
 
 FAR = 300 * 86400.0  # seconds: Slurm takes a job without a limit to last a year (slurm/site/check.go, forever)
 FORMAT = "%i|%T|%S|%e|%r"
@@ -20,7 +21,7 @@ def moment(text):
 
 
 def waits(job):
-    """What is said of a job in the queue, and when Slurm expects to start it."""
+    """The sentence about a job in the queue, and when Slurm expects to start it."""
     text, start = "job %s: %s" % (job.id, job.reason), job.start
     if start - time.time() > FAR:  # as slurm/site/check.go, Expected
         return text + "; the expected start is unknown (jobs without a time limit)", None
@@ -31,7 +32,7 @@ def explained(job):
     """("queued", Slurm's reason, it in words and when the start is expected, whether the job can never start) of a job in the queue."""
     code, words, never = reasons.explain(job.reason)
     expected = "; Slurm expects to start it at " + wall(job.start) if time.time() < job.start < time.time() + FAR else ""
-    return "queued", code, "%s (job %s)%s" % (words, job.id, expected), never
+    return AllocationState.QUEUED, code, "%s (job %s)%s" % (words, job.id, expected), never
 
 
 def rows(out):

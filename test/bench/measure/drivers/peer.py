@@ -1,4 +1,4 @@
-"""A server to measure ways with: prints its port. A connection's first byte says what it does: e echoes, s sends as many bytes as the line says."""
+"""A server to measure ways with: prints its port. A connection's first byte chooses what it does: e echoes, s sends as many bytes as the line requests."""
 
 import socket
 import threading

@@ -8,7 +8,7 @@ import (
 
 // Found is a file that has a name.
 type Found struct {
-	Handle Handle // "" where the server does not say it
+	Handle Handle // "" where the server does not return it
 	Attr   *Attr  // nil likewise
 }
 
@@ -30,7 +30,7 @@ func (c *Conn) Create(cred Cred, dir Handle, name string, s Set, exclusive bool)
 	e.entry(dir, name)
 	if exclusive {
 		e.u32(2)
-		e.fixed([]byte(rand.Text())[:8]) // tells a call that is sent again from another's
+		e.fixed([]byte(rand.Text())[:8]) // distinguishes a call that is sent again from another's
 	} else {
 		e.u32(0)
 		e.set(s)

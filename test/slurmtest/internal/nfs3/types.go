@@ -24,7 +24,7 @@ type Before struct {
 	Mtime, Ctime time.Time
 }
 
-// Change is what a change did to a file or directory, as far as the server says it: nil where it does not.
+// Change is what a change did to a file or directory, as far as the server reports it: nil where it does not.
 type Change struct {
 	Before *Before
 	After  *Attr

@@ -29,7 +29,7 @@ func (e *encoder) entry(dir Handle, name string) {
 	e.text(name)
 }
 
-// decoder reads XDR. After the end of its input it returns zeros, and err says so.
+// decoder reads XDR. After the end of its input it returns zeros, and err is set.
 type decoder struct {
 	b   []byte
 	err error

@@ -23,7 +23,7 @@ type inode struct {
 
 	mu     sync.Mutex
 	attr   nfs3.Attr
-	read   time.Time     // when the server said them
+	read   time.Time     // when the server returned them
 	keep   time.Duration // believed for this long
 	access map[nfs3.Cred]permission
 	names  map[string]*inode // of a directory: nil for a name that is not there
@@ -115,7 +115,7 @@ func (n *inode) failed(e syscall.Errno) syscall.Errno {
 	return e
 }
 
-// attributes are those that are believed, or else what the server says now. fresh asks in any case.
+// attributes are those that are believed, or else what the server returns now. fresh asks in any case.
 func (m *mount) attributes(cred nfs3.Cred, n *inode, fresh bool) (nfs3.Attr, syscall.Errno) {
 	n.mu.Lock()
 	known, believed, stale := n.attr, time.Since(n.read) < n.keep, n.stale
