@@ -155,7 +155,7 @@ class Keeper:
         self.ending.try_each((
             self.nodes.close,
             lambda: self.cluster.in_use and self.grace.stop_drivers(end),
-            lambda: end.cause != "lost" and self.show_submissions(),
+            lambda: end.cause != Cause.LOST and self.show_submissions(),
             lambda: self.driver.collect(reachable=self.head.dashboard is not None),
             lambda: leftfiles.note(self.state, self.run_dir, self.mail.commit, self.nodes.directories()),
             lambda: end.cause != Cause.LOST and self.resumption.recover_logs(self.head.dashboard),

@@ -54,7 +54,7 @@ def ended(jobs, ours):
     if not found:
         return None
     last = max(found, key=lambda j: j.get("end_time") or 0)
-    return {"count": len(found), "succeeded": sum(j["status"] == "SUCCEEDED" for j in found),
+    return {"count": len(found), "succeeded": sum(j["status"] == JobState.SUCCEEDED for j in found),
             "last": {"submissionId": last["submission_id"], "state": last["status"], "entrypoint": (last.get("entrypoint") or "")[:LONGEST],
                      "startTime": wall(last["start_time"] / 1000.0) if last.get("start_time") else None}}
 
