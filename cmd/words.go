@@ -45,7 +45,7 @@ var otherVerbs = map[string]string{
 	"tune":      "`rayctl run -- python tune.py` runs a script",
 	"new":       "`rayctl init` writes a cluster file and a script to begin with",
 	"examples":  "`rayctl init --help` lists templates",
-	"notebook":  "in a shell with `eval \"$(rayctl env NAME)\"` start your notebook: its ray.init() connects to the cluster",
+	"notebook":  "in a shell with `eval \"$(rayctl env NAME)\"` start your notebook: its ray.init() connects to the cluster; in one that runs, `rayctl env --help` shows what to run before import ray",
 	"jupyter":   "in a shell with `eval \"$(rayctl env NAME)\"` start jupyter: ray.init() of a notebook connects to the cluster",
 	"queue":     "`rayctl ls` lists the clusters that wait, `rayctl status NAME` shows why one waits",
 	"connect":   "`rayctl env NAME` prints the variables for Ray's own tools, `rayctl exec NAME` opens a shell on its head",

@@ -98,7 +98,7 @@ func (b bed) scales(t *testing.T) {
 	refused("group w can have 0 to 3 nodes, and not 4", "w=4")
 	refused("group w can have at most 1 to 3 nodes, and not 5", "w=1:5")
 	refused("group fixed is not elastic", "w=3", "fixed=1") // none of it
-	u.succeeds(t, "w: 1 nodes, at least 1 and at most 2", "scale", "--launcher", "kuberay", "scaled", "w=1:2", "big=0:1")
+	u.succeeds(t, "w: 1 node, at least 1 and at most 2", "scale", "--launcher", "kuberay", "scaled", "w=1:2", "big=0:1")
 	if g := status().Groups; !slices.ContainsFunc(g, func(g runstate.Group) bool { return g.Name == "w" && g.Wanted == 1 && g.Min == 1 && g.Max == 2 }) {
 		t.Errorf("the sizes in force: %+v", g)
 	}
@@ -161,23 +161,4 @@ func (b bed) groupsApart(t *testing.T) {
 		t.Error(err)
 	}
 	<-r.done
-}
-
-// TestElasticRestricted: in a namespace with the profile "restricted" KubeRay's autoscaler runs beside the head, and with gang: false the job begins when
-// minReplicas are there, though there is no room for all replicas.
-func TestElasticRestricted(t *testing.T) {
-	pace.Parallel(t)
-	b := newBed(t)
-	b.level(t, "restricted")
-	s, gang, least, n, worker := job("elastic", waitingDriver), false, 1, 3, smallNode()
-	worker.GPUs = 4 // of the 8 that the bed's node has
-	s.Gang = &gang
-	s.Workers = []spec.WorkerGroup{{Name: "w", MinReplicas: &least, Replicas: &n, NodeResources: worker}}
-	r := b.run(t, b.l, s)
-	r.printed(t, "begun\n")
-	if nodes := b.scheduled(t, r.id); nodes < 2 || nodes > 3 {
-		t.Errorf("%d pods have a node, want the head and one or two workers", nodes)
-	}
-	b.release(t, r.id)
-	r.wantEnd(t, "succeeded", 0, "begun\ndone\n")
 }

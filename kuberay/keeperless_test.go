@@ -2,15 +2,19 @@ package kuberay_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/rayctl/rayctl/kuberay"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/test/pace"
 )
 
@@ -50,9 +54,20 @@ func TestNoKeeper(t *testing.T) {
 			t.Errorf("doctor: %s: %s", check.Name, check.Detail)
 		}
 	}
-	runs, ends := b.run(t, l, keeperless("runs", "echo kept here; exit 3")), b.run(t, l, keeperless("ends", stoppingDriver))
+	limited := keeperless("ends", stoppingDriver)
+	limited.Lifetime.Max = units.Limit(time.Hour)
+	runs, ends := b.run(t, l, keeperless("runs", "echo kept here; exit 3")), b.run(t, l, limited)
 	runs.wantEnd(t, "driver-failed", 3, "kept here\n")
 	ends.printed(t, "begun\n")
+	// gc ends it when its client, which ends it at lifetime.max, must be gone: by then this one is not.
+	for ahead, want := range map[time.Duration][]launcher.Collected{
+		0: nil, time.Hour: nil, 2 * time.Hour: {{What: "cluster", Name: "ends", Why: "lifetime.max has passed, and the client that kept it is gone"}},
+	} {
+		later := kuberay.New(kuberay.Config{Kubeconfig: b.LimitedKubeconfig(t, b.namespace, keeperlessRole(t)...), Now: func() time.Time { return time.Now().Add(ahead) }})
+		if found, err := later.Reconcile(t.Context(), launcher.Scope{DryRun: true}); err != nil || !slices.Equal(found, want) {
+			t.Errorf("gc in %s: %+v, %v, want %+v", ahead, found, err, want)
+		}
+	}
 	ends.actions <- launcher.Stop
 	ends.wantEnd(t, "interrupted", runstate.CodeInterrupted, "begun\nstopping\n") // its grace is 3 s
 	b.NothingLeft(t, b.namespace, nil)

@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/user"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -40,6 +41,8 @@ type Config struct {
 	Namespace  string
 	// Logger takes notes for -v; nil: none.
 	Logger *slog.Logger
+	// Now is the time of Collect; nil: time.Now.
+	Now func() time.Time
 }
 
 // Launcher runs clusters in one namespace of one Kubernetes. It implements launcher.Launcher, Execer, NodeDialer, Checker,

@@ -58,7 +58,7 @@ func (l *Launcher) Reconcile(ctx context.Context, s launcher.Scope) ([]launcher.
 	if err != nil {
 		return nil, err
 	}
-	finder := collect.Finder{Client: c, Owner: l.owner, Log: l.log, State: l.stateOf, Terminate: l.Terminate}
+	finder := collect.Finder{Client: c, Owner: l.owner, Log: l.log, State: l.stateOf, Terminate: l.Terminate, Now: l.config.Now}
 	repairs, err := finder.Find(ctx)
 	failures := []error{err}
 	var out []launcher.Collected

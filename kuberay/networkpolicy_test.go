@@ -47,11 +47,7 @@ func TestNetworkPolicies(t *testing.T) {
 		t.Fatal(err)
 	}
 	printed := u.succeeds(t, "kind: NetworkPolicy", "render", "--networkpolicy", "-f", file)
-	for _, document := range strings.Split(printed.out, "---\n") {
-		if strings.Contains(document, "kind:") {
-			b.Create(t, b.namespace, document)
-		}
-	}
+	b.createAll(t, printed.out)
 	checks = findings(t, b.l, s)
 	for _, name := range []string{"network policies", "pods and DNS"} {
 		if c := checks[name]; !c.OK {
@@ -68,6 +64,16 @@ func TestNetworkPolicies(t *testing.T) {
 	}
 	b.release(t, r.id)
 	r.wantEnd(t, "succeeded", 0, "two nodes\nbegun\ndone\n")
+}
+
+// createAll creates the objects of a file in the namespace.
+func (b bed) createAll(t *testing.T, manifests string) {
+	t.Helper()
+	for _, document := range strings.Split(manifests, "---\n") {
+		if strings.Contains(document, "kind:") {
+			b.Create(t, b.namespace, document)
+		}
+	}
 }
 
 // stranger is a pod that rayctl has not made. It reports whether it reaches the head's dashboard.

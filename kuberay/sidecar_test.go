@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,9 +13,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/kubetest"
@@ -38,7 +41,11 @@ const pilotAgent = `"image": "rayproject/ray:2.60.0", "command": ["python3", "-c
 // holdApplicationUntilProxyStarts; to pods labelled for it as a native sidecar. asks: it leaves out pods that opt out as Istio documents.
 func (b bed) inject(t *testing.T, asNative, asks bool) {
 	t.Helper()
-	b.injectBeside(t, asNative, stubborn, func(pod corev1.Pod) bool { return !asks || pod.Labels["sidecar.istio.io/inject"] != "false" })
+	program := stubborn
+	if asNative {
+		program = native
+	}
+	b.injectBeside(t, asNative, program, func(pod corev1.Pod) bool { return !asks || pod.Labels["sidecar.istio.io/inject"] != "false" })
 }
 
 // injectBeside adds one that runs this program to these pods.
@@ -66,9 +73,9 @@ func (b bed) injectBeside(t *testing.T, asNative bool, program string, wanted fu
 func patchOf(pod corev1.Pod, asNative bool, program string) []byte {
 	switch {
 	case asNative && len(pod.Spec.InitContainers) == 0:
-		return []byte(`[{"op": "add", "path": "/spec/initContainers", "value": [` + fmt.Sprintf(proxy, native) + `]}]`)
+		return []byte(`[{"op": "add", "path": "/spec/initContainers", "value": [` + fmt.Sprintf(proxy, program) + `]}]`)
 	case asNative:
-		return []byte(`[{"op": "add", "path": "/spec/initContainers/0", "value": ` + fmt.Sprintf(proxy, native) + `}]`)
+		return []byte(`[{"op": "add", "path": "/spec/initContainers/0", "value": ` + fmt.Sprintf(proxy, program) + `}]`)
 	default:
 		return []byte(`[{"op": "add", "path": "/spec/containers/0", "value": ` + fmt.Sprintf(proxy, program) + `}]`)
 	}
@@ -92,28 +99,7 @@ func TestSidecars(t *testing.T) {
 			t.Errorf("the result: %+v, %v", s, err)
 		}
 	})
-	t.Run("Unwatched", func(t *testing.T) { // nobody watches: `down` names what is left, deletes it, and the result stays
-		b := newBed(t)
-		b.inject(t, false, false)
-		id := launcher.ID("unwatched")
-		b.nothingLeft(t, id)
-		if _, err := b.l.Launch(t.Context(), job(string(id), "echo unseen"), launcher.Payload{}); err != nil {
-			t.Fatal(err)
-		}
-		kubetest.Await(t, "the status to name the container that still runs", func(ctx context.Context) error {
-			all, err := b.l.List(ctx, launcher.Selector{Names: []string{string(id)}})
-			if err == nil && (len(all) != 1 || all[0].Phase != runstate.Draining || !strings.Contains(all[0].Reason.Message, "have not: mesh-proxy")) {
-				err = fmt.Errorf("%+v", all)
-			}
-			return err
-		})
-		if err := b.l.Terminate(t.Context(), id, launcher.End{Cause: "down"}); err != nil {
-			t.Fatal(err)
-		}
-		if s, err := b.l.Result(t.Context(), id); err != nil || s.Exit.Cause != "succeeded" {
-			t.Errorf("the result: %+v, %v", s, err)
-		}
-	})
+	t.Run("Unwatched", unwatchedSidecars)
 	t.Run("Quits", func(t *testing.T) { // nobody watches: keeper and record ask it to end, and Kubernetes does the rest
 		b := newBed(t)
 		b.injectBeside(t, false, pilotAgent, func(pod corev1.Pod) bool { return pod.Labels["ray.io/cluster"] == "" })
@@ -146,6 +132,70 @@ func TestSidecars(t *testing.T) {
 		r.wantEnd(t, "succeeded", 0, "within\n")
 		b.wantContainers(t, r.id, "record", 1)
 	})
+}
+
+// unwatchedSidecars: nobody watches, and the keepers have ended. `down` names what is left of a cluster and deletes it, gc does it for all, and without either the
+// deadline of the Job does; the results stay.
+func unwatchedSidecars(t *testing.T) {
+	b := newBed(t)
+	b.inject(t, false, false)
+	const unwatched, collected, bound = launcher.ID("unwatched"), launcher.ID("collected"), launcher.ID("bound")
+	s := job(string(unwatched), "echo unseen")
+	for _, one := range []*spec.ClusterSpec{s, headless(string(collected)), headless(string(bound))} {
+		b.nothingLeft(t, launcher.ID(one.Name))
+		if _, err := b.l.Launch(t.Context(), one, launcher.Payload{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []launcher.ID{collected, bound} {
+		b.keeperSays(t, id, func(ctx context.Context, k *keeper.Client) (*runstate.State, error) {
+			return k.End(ctx, keeper.End{Cause: runstate.CauseDown})
+		})
+	}
+	found := func(names ...launcher.ID) error {
+		all, err := b.l.Reconcile(t.Context(), launcher.Scope{DryRun: true})
+		got := map[launcher.ID]string{}
+		for _, c := range all {
+			got[launcher.ID(c.Name)] = c.What + ": " + c.Why
+		}
+		for _, name := range names {
+			if got[name] != "job: another container in the keeper's pod keeps it alive" {
+				err = errors.Join(err, fmt.Errorf("%s: %q", name, got[name]))
+			}
+		}
+		if len(got) != len(names) {
+			err = errors.Join(err, fmt.Errorf("found %v", got))
+		}
+		return err
+	}
+	kubetest.Await(t, "gc to find the Jobs that live on", func(context.Context) error { return found(unwatched, collected, bound) })
+	all, err := b.l.List(t.Context(), launcher.Selector{Names: []string{string(unwatched)}})
+	if err != nil || len(all) != 1 || all[0].Phase != runstate.Draining || !strings.Contains(all[0].Reason.Message, "have not: mesh-proxy") {
+		t.Errorf("the status does not name the container that still runs: %+v, %v", all, err)
+	}
+	if err := b.l.Terminate(t.Context(), unwatched, launcher.End{Cause: "down"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := found(collected, bound); err != nil {
+		t.Error(err)
+	}
+	// Its own is a year: the file has no limits.
+	if _, err := b.Core.BatchV1().Jobs(b.namespace).Patch(t.Context(), string(bound), types.MergePatchType, []byte(`{"spec": {"activeDeadlineSeconds": 1}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.awaitNothing(t, bound)
+	if _, err := b.l.Reconcile(t.Context(), launcher.Scope{}); err != nil {
+		t.Error(err)
+	}
+	b.awaitNothing(t, collected)
+	if err := found(); err != nil {
+		t.Error(err)
+	}
+	for id, cause := range map[launcher.ID]string{unwatched: "succeeded", collected: runstate.CauseDown, bound: runstate.CauseDown} {
+		if s, err := b.l.Result(t.Context(), id); err != nil || s.Exit.Cause != cause {
+			t.Errorf("the result of %s: %+v, %v", id, s, err)
+		}
+	}
 }
 
 // endsAlone launches a cluster that nobody watches, and waits until Kubernetes has nothing of it any more but its record, which has the result.

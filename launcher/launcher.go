@@ -282,6 +282,10 @@ type Environment struct {
 	Used  time.Time // last
 }
 
+// EnvironmentTaken is how long after its last use nobody removes an environment: a launch that has just chosen it appears among the clusters that use it
+// within this time.
+const EnvironmentTaken = 10 * time.Minute
+
 // HeadsHere reports whether a launcher's heads are on this machine.
 func HeadsHere(l Launcher) bool {
 	host, ok := l.(HeadHost)

@@ -20,6 +20,7 @@ type Receipt struct {
 	Owner        string            `json:"owner,omitempty"`
 	Where        string            `json:"where,omitempty"`
 	SubmissionID string            `json:"submissionId,omitempty"`
+	State        runstate.JobState `json:"state,omitempty"`     // of the last attempt's job, as in status -o json
 	Command      string            `json:"command,omitempty"`   // of the user
 	Prepare      *runstate.Prepare `json:"prepare,omitempty"`   // job.prepare, if it ran in the last attempt
 	OutputDir    string            `json:"outputDir,omitempty"` // where the driver left results
@@ -54,7 +55,7 @@ func NewReceipt(r *Result) *Receipt {
 		rc.Exit = *r.Exit
 	}
 	if r.Job != nil {
-		rc.SubmissionID, rc.Command, rc.OutputDir = r.Job.SubmissionID, driverio.UserCommand(r.Job.Entrypoint), r.Job.OutputDir
+		rc.SubmissionID, rc.State, rc.Command, rc.OutputDir = r.Job.SubmissionID, r.Job.State, driverio.UserCommand(r.Job.Entrypoint), r.Job.OutputDir
 		if r.Job.Prepares() {
 			rc.Prepare = r.Job.Prepare
 		}

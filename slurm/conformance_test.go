@@ -87,7 +87,7 @@ type bed struct {
 	*slurmtest.Cluster
 	beside
 	python   string
-	python36 string   // which is too old for rayctl; "": this machine has none
+	python36 string   // which is too old for rayctl
 	rays     []string // directories with Ray and its Python
 	user     string   // whose clusters these are; "": there is only one user
 }
@@ -105,10 +105,8 @@ func start(t *testing.T, o slurmtest.Options) *bed {
 		rays = append(rays, filepath.Dir(filepath.Dir(interpreter)))
 	}
 	o.Binds = append(o.Binds, rays...)
-	python36 := oldpython.Find(t.Context(), "3.6")
-	if python36 != "" {
-		o.Binds = append(o.Binds, filepath.Dir(filepath.Dir(python36)))
-	}
+	python36 := oldpython.Python36(t, python)
+	o.Binds = append(o.Binds, filepath.Dir(filepath.Dir(python36)))
 	c := slurmtest.Start(t, o)
 	cmd := c.Command(context.Background(), "", "true")
 	b := beside{Bed: c.Dir, Prefix: cmd.Args[:len(cmd.Args)-1], Env: cmd.Env, Dir: c.Dir + "/shared/rayctl"}

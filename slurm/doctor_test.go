@@ -151,7 +151,7 @@ func (b *bed) crowded(t *testing.T) func() {
 // doctorOfContainer: doctor starts the container as the job does, imports Ray in it, and finds a missing image and a missing mount before a launch.
 func (b *bed) doctorOfContainer(t *testing.T, s *spec.ClusterSpec) {
 	t.Helper()
-	image := s.Image
+	image, mounts := s.Image, s.Mounts
 	for _, test := range []struct {
 		change func()
 		finds  string // the check that fails, "" none
@@ -172,6 +172,6 @@ func (b *bed) doctorOfContainer(t *testing.T, s *spec.ClusterSpec) {
 		if bad := failing(checks); !said || test.finds == "" && len(bad) > 0 || test.finds != "" && (len(bad) != 1 || !strings.HasPrefix(bad[0], test.finds)) {
 			t.Errorf("doctor finds %q, want %s with %q: %+v", bad, test.finds, test.says, checks)
 		}
-		s.Image, s.Mounts = image, nil
+		s.Image, s.Mounts = image, mounts
 	}
 }

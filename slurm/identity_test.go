@@ -77,7 +77,9 @@ func (b *bed) rewrittenInQueue(t *testing.T, l *slurm.Launcher, s *spec.ClusterS
 		t.Fatal(err)
 	}
 	rewrite(t, id)
-	watchUntil(t, l, id, func(s launcher.Status) bool { return s.Phase == runstate.Queued && s.Reason.Code != runstate.ReasonSubmitted })
+	watchUntil(t, l, id, func(s launcher.Status) bool {
+		return s.Phase == runstate.Queued && s.Reason.Code != runstate.ReasonSubmitted
+	})
 	listed, err := l.List(t.Context(), launcher.Selector{Names: []string{s.Name}})
 	if err != nil || len(listed) != 1 || listed[0].Phase != runstate.Queued {
 		t.Errorf("listed: %+v, %v", listed, err)

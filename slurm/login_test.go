@@ -194,6 +194,17 @@ func (b *bed) ownMaster(t *testing.T) {
 	if err := user("-o", "PubkeyAuthentication=yes", "-o", "ControlMaster=yes", "-o", "ControlPersist=yes", "login", "true"); err != nil {
 		t.Fatal(err)
 	}
+	// Without a ControlPath in the configuration, slurm.sshOptions names it: it replaces rayctl's own.
+	elsewhere := filepath.Join(dir, "elsewhere")
+	if err := os.WriteFile(elsewhere, []byte("Host *\n  PubkeyAuthentication no\n"+string(config)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := b.sshTo(t, elsewhere).Command(t.Context(), "true").CombinedOutput(); err == nil {
+		t.Fatalf("a connection of rayctl's own is let in: %s", out)
+	}
+	if out, err := b.sshTo(t, elsewhere, "ControlPath="+dir+"/%r@%n").Command(t.Context(), "true").CombinedOutput(); err != nil {
+		t.Errorf("with sshOptions: %v: %s", err, out)
+	}
 	ssh := b.sshTo(t, shared)
 	l := slurm.New(slurm.Config{Runner: ssh, Dir: b.Dir()})
 	r := b.beginBy(t, l, b.named("by-theirs", "echo in"), launcher.Payload{})

@@ -4,7 +4,6 @@ package slurm_test
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -59,57 +58,16 @@ type around struct {
 func TestNodes(t *testing.T) {
 	pace.Parallel(t)
 	needs.Program(t, "envml", "environment-modules")
-	b := start(t, slurmtest.Options{Nodes: 2, GPUs: []slurmtest.GPU{{Type: "h100", Count: 4}}, Etc: []string{modulesPath}})
+	settings, scratch := scratchOfJobs(t)
+	b := start(t, slurmtest.Options{Nodes: 2, GPUs: []slurmtest.GPU{{Type: "h100", Count: 4}}, Etc: []string{modulesPath}, Settings: settings, Binds: []string{filepath.Dir(scratch)}})
 	image, path := b.AddContainers(t, b.rays...)
 	b.Env = append(b.Env, "PATH="+path, "BASH_ENV="+b.modules(t), "LD_LIBRARY_PATH=/opt/login/lib", "SECRET_OF_THE_LOGIN=x", "SLURM_NTASKS=77", "RAY_ADDRESS=elsewhere:1")
 	t.Run("Granted", func(t *testing.T) { b.granted(t, image) })
-	t.Run("Placed", b.placed)
+	t.Run("Placed", func(t *testing.T) { b.placed(t, scratch) })
 	t.Run("IdleGPUs", b.idleGPUs)
 	t.Run("In_pyxis", func(t *testing.T) { b.inContainer(t, "pyxis", image) })
 	t.Run("In_singularity", func(t *testing.T) { b.inContainer(t, "singularity", image) })
 	b.leavesNothing(t)
-}
-
-// modulesPath lists the directories of a site's modules. Debian's package environment-modules defines the function in /etc/profile.d, as RHEL's does.
-const modulesPath = "/etc/environment-modules/modulespath"
-
-// realModules gives the site a module of environment-modules that brings the same Python, and returns its name and the bed of a user whose jobs have the function
-// by /etc/profile alone.
-func (b *bed) realModules(t *testing.T) (name string, user *bed) {
-	t.Helper()
-	dir := filepath.Join(b.Cluster.Dir, "shared", "modules")
-	file := filepath.Join(dir, "files", "site-python", "3.11")
-	text := "#%Module1.0\nprepend-path PATH {" + dir + "/bin}\nprepend-path LD_LIBRARY_PATH {" + dir + "/lib}\nsetenv SITE_MODULE [module-info name]\n"
-	err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644), b.Change(modulesPath, dir+"/files\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	other := *b
-	other.Env = slices.DeleteFunc(slices.Clone(b.Env), func(v string) bool { return strings.HasPrefix(v, "BASH_ENV=") })
-	return "site-python/3.11", &other
-}
-
-// modules makes a module function, whose singularity has the runtime and a Python that finds its library only by LD_LIBRARY_PATH, as one that was
-// configured with --enable-shared, and prints ld.so's error without it. It returns the file that defines it.
-func (b *bed) modules(t *testing.T) string {
-	dir := filepath.Join(b.Cluster.Dir, "shared", "modules")
-	define := `module() {
-	export LOADED="$LOADED$* "
-	case "$*" in *singularity*) export PATH="` + dir + `/bin:$PATH" LD_LIBRARY_PATH="` + dir + `/lib" ;; esac
-	echo Loading "$@"
-}
-`
-	python := `#!/bin/sh
-case ":$LD_LIBRARY_PATH:" in *:` + dir + `/lib:*) exec python3 "$@" ;; esac
-echo "$0: error while loading shared libraries: libpython3.11.so.1.0: cannot open shared object file: No such file or directory" >&2
-exit 127
-`
-	for name, text := range map[string]string{"/define.sh": define, "/bin/site-python": python} {
-		if err := os.WriteFile(dir+name, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir + "/define.sh"
 }
 
 // granted: on unlike nodes Ray has what Slurm gave, no more and no less, and workers see their GPUs, what setup, modules and the file
@@ -175,8 +133,8 @@ func sorted(list string) string {
 // inContainer: the same node, whatever carries it. It sees what the run needs and what the file names, at the paths of the nodes, and nothing else.
 func (b *bed) inContainer(t *testing.T, runtime, image string) {
 	shared := filepath.Join(b.Cluster.Dir, "shared", runtime)
-	project, results, hf, secret := shared+"/project", shared+"/results", shared+"/hf", shared+"/secret"
-	for _, dir := range []string{project, hf, secret} {
+	project, results, hf, secret, models := shared+"/project", shared+"/results", shared+"/hf", shared+"/secret", shared+"/models"
+	for _, dir := range []string{project, hf, secret, models} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +149,8 @@ func (b *bed) inContainer(t *testing.T, runtime, image string) {
 			}
 		}()
 	}
-	s := b.named("in-"+runtime, `echo kept >"$RAYCTL_OUTPUT_DIR/file"; echo it >"$HF_HOME/model"; python -c `+shellescape.Quote(lookAround))
+	s := b.named("in-"+runtime, `echo kept >"$RAYCTL_OUTPUT_DIR/file"; echo it >"$HF_HOME/model"; touch /models/mine 2>/dev/null && echo written; python -c `+shellescape.Quote(lookAround))
+	s.Mounts = []spec.Mount{{MountPath: "/models", ReadOnly: true, Source: spec.MountSource{Sections: slurmspec.SourceIn(models)}}}
 	arg := "--container-mount-home"
 	if runtime == "singularity" {
 		arg = "--env=HOSTILE='\"$(touch " + project + "/evil) $HOME"
@@ -214,15 +173,15 @@ func (b *bed) inContainer(t *testing.T, runtime, image string) {
 		section.Modules = []string{"singularity"}
 	}
 	b.doctorOfContainer(t, s)
-	s.Env = map[string]string{"HF_HOME": hf, "LOOK_AT": strconv.Itoa(1 + len(s.Workers)), "LOOK_FOR": strings.Join([]string{project, hf, secret, "/tmp/disk", b.Home("")}, " ")}
+	s.Env = map[string]string{"HF_HOME": hf, "LOOK_AT": strconv.Itoa(1 + len(s.Workers)), "LOOK_FOR": strings.Join([]string{project, hf, secret, models, "/models", "/tmp/disk", b.Home("")}, " ")}
 	found := b.look(t, s)
 	got, driver := found["head-0"], found["driver"]
 	if of := found["w-0"]; len(s.Workers) > 0 && (of.GPU != 1 || of.H100 != 1 || of.CPU != 1 || of.Env["PYXIS_IMAGE"] != image || !strings.HasPrefix(of.Env["LOADED"], "load cuda/12 ")) {
 		t.Errorf("a node with a job of its own: %+v", of)
 	}
-	program, seen := got.Env["PYXIS_IMAGE"], []string{project, hf, "/tmp/disk", b.Home("")}
+	program, seen := got.Env["PYXIS_IMAGE"], []string{project, hf, "/models", "/tmp/disk", b.Home("")}
 	if runtime == "singularity" {
-		program, seen = got.Env["SINGULARITY_CONTAINER"], seen[:3]
+		program, seen = got.Env["SINGULARITY_CONTAINER"], seen[:4]
 		if got.Env["CONTAINER_PROGRAM"] != runtime || got.Env["HOSTILE"] != `'"$(touch `+project+`/evil) $HOME` {
 			t.Errorf("it was %q, with HOSTILE=%q", got.Env["CONTAINER_PROGRAM"], got.Env["HOSTILE"])
 		}
@@ -255,24 +214,33 @@ func companion() spec.WorkerGroup {
 	return g
 }
 
-// placed: three equal workers on two nodes of which each has room for two, each as large as it was asked for. Its keeper's Python comes with a module of the site.
-func (b *bed) placed(t *testing.T) {
+// placed: three equal workers on two nodes of which each has room for two, each as large as it was asked for. Its keeper's Python comes with a module of the site,
+// and Ray's files are where the site puts those of jobs.
+func (b *bed) placed(t *testing.T, scratch string) {
+	if err := os.WriteFile(scratch, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(scratch)
 	module, user := b.realModules(t)
 	r := small()
 	r.CPUs = 6
 	three := 3
 	s := &spec.ClusterSpec{Name: "placed", Ray: spec.Ray{Python: b.python}, Workers: []spec.WorkerGroup{{Name: "w", Replicas: &three, NodeResources: r}}}
-	s.Sections = slurmspec.In(&slurmspec.Section{Python: "site-python", Modules: []string{module}})
+	s.Sections = slurmspec.In(&slurmspec.Section{Python: "site-python", Modules: []string{module}, TmpDir: "$TMPDIR"})
 	s.Job.Entrypoint = "python -c " + shellescape.Quote(lookAround)
 	if bad := failing(user.launcher().Check(t.Context(), s)); len(bad) > 0 {
 		t.Errorf("doctor finds %q", bad)
 	}
 	found := user.look(t, s)
+	ofJob := regexp.MustCompile(`^/tmp/of-job-\d+/r\w{8}$`)
 	libraries := b.Cluster.Dir + "/shared/modules/lib:/opt/login/lib"
 	hosts := map[string]int{}
 	for name, n := range found {
 		if n.Env["LD_LIBRARY_PATH"] != libraries || n.Env["SITE_MODULE"] != module {
 			t.Errorf("%s has libraries in %q, want %q, and module %q", name, n.Env["LD_LIBRARY_PATH"], libraries, n.Env["SITE_MODULE"])
+		}
+		if dir := n.Env["RAYCTL_NODE_DIR"]; !ofJob.MatchString(dir) || n.Env["TMPDIR"] != filepath.Dir(dir) {
+			t.Errorf("%s is in %s, and its TMPDIR is %q", name, dir, n.Env["TMPDIR"])
 		}
 		if name == "driver" {
 			continue

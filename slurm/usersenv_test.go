@@ -4,6 +4,7 @@ package slurm_test
 
 import (
 	"bytes"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,12 +12,13 @@ import (
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
-// usersEnvironment: drivers have the umask of who submits, so that a team reads what they write, and the variables that are kept. What rayctl writes is
-// for the user alone. (The proxies do not answer: whatever of rayctl or Ray used them would fail.)
+// usersEnvironment: drivers have the umask of who submits, so that a team reads what they write, and the variables that are kept. setup, which needs one of these,
+// brings Python, and doctor tries it in the same way; as the cluster may get many nodes, its GCS has settings for them. What rayctl writes is for the user alone. (The proxies do not answer: whatever of rayctl or Ray used them would fail.)
 func (b *bed) usersEnvironment(t *testing.T) {
 	user := *b
 	user.Prefix = slices.Concat(b.Prefix, []string{"sh", "-c", `umask 0027; exec "$@"`, "sh"})
@@ -24,12 +26,24 @@ func (b *bed) usersEnvironment(t *testing.T) {
 	keep := []string{"SITE_LICENCE", "NOT_SET"}
 	l := slurm.New(slurm.Config{Runner: user.beside, Dir: b.Dir(), Keep: keep})
 	defer l.Close()
-	s := user.named("shared", `umask; echo "$KRB5CCNAME $https_proxy $SITE_LICENCE ${OTHER-gone} ${NOT_SET-unset}"; echo 1 > $RAYCTL_OUTPUT_DIR/model`)
+	s := user.named("shared", `umask; echo "$KRB5CCNAME $https_proxy $SITE_LICENCE ${OTHER-gone} ${NOT_SET-unset}"; echo 1 > $RAYCTL_OUTPUT_DIR/model
+		for pid in $(pgrep -x gcs_server); do tr '\0' '\n' </proc/$pid/environ; done | sort -u | grep -E '^RAY_(gcs_server_request_timeout_seconds|worker_register_timeout_seconds)='`)
+	s.Ray.Python, s.Setup = b.pythonOfSetup(t)
+	s.Env = map[string]string{"RAY_worker_register_timeout_seconds": "99"} // the user's own
+	none, many := 0, burst-1
+	s.Workers = []spec.WorkerGroup{{Name: "w", MinReplicas: &none, Replicas: &none, MaxReplicas: &many, NodeResources: small()}}
+	if bad := failing(l.Check(t.Context(), s)); len(bad) == 0 {
+		t.Error("doctor finds nothing wrong with a setup that lacks a variable")
+	}
 	s.Sections = slurmspec.In(&slurmspec.Section{KeepEnv: keep})
+	if bad := failing(l.Check(t.Context(), s)); len(bad) > 0 {
+		t.Errorf("doctor finds %q", bad)
+	}
 	s.Job.OutputDir = filepath.Join(b.Cluster.Dir, "shared", "team", "models")
 	r := user.beginBy(t, l, s, launcher.Payload{})
 	r.ended(0, "succeeded", "")
-	if want := "0027\nFILE:/tmp/krb5cc_me http://127.0.0.1:9 27000@a b'c gone unset\n"; r.out.String() != want {
+	if want := "0027\nFILE:/tmp/krb5cc_me http://127.0.0.1:9 27000@a b'c gone unset\n" +
+		"RAY_gcs_server_request_timeout_seconds=120\nRAY_worker_register_timeout_seconds=99\n"; r.out.String() != want {
 		t.Errorf("output %q, want %q", r.out.String(), want)
 	}
 	for path, want := range map[string]os.FileMode{filepath.Dir(s.Job.OutputDir): 0o750, s.Job.OutputDir: 0o750, filepath.Join(s.Job.OutputDir, "model"): 0o640} {
@@ -59,4 +73,18 @@ func (b *bed) usersEnvironment(t *testing.T) {
 		t.Error(err)
 	}
 	r.forgotten()
+}
+
+// burst is from how many nodes on a GCS has settings for many (MANY in keeper/rayctl_keeper/node/start/burst.py).
+const burst = 32
+
+// pythonOfSetup is a Python with Ray that only setup puts into the PATH, and only where the job has what the user keeps.
+func (b *bed) pythonOfSetup(t *testing.T) (python, setup string) {
+	t.Helper()
+	dir := filepath.Join(b.Cluster.Dir, "shared", "of-setup")
+	program := "#!/bin/sh\nexec " + b.python + ` "$@"` + "\n"
+	if err := errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, "python-of-setup"), []byte(program), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	return "python-of-setup", `[ "$SITE_LICENCE" ]; export PATH=` + dir + ":$PATH"
 }

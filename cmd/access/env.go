@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strings"
 
-	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -27,6 +25,7 @@ type envOptions struct {
 	name   string
 	unset  bool
 	shell  string
+	python bool
 	output app.Output
 }
 
@@ -39,7 +38,9 @@ func NewEnv(a *app.App) *cobra.Command {
 		Long: "env prints exports for `ray job`, `serve` and ray.init(). The exports name a file with the token that only you can read; they never contain the token.\n" +
 			"If this machine cannot connect to the cluster directly, env starts a tunnel, a process that runs until the cluster ends. RAY_ADDRESS is then a ray://\n" +
 			"address, for Ray's client. PATH begins with the directory of the cluster's `ray` and `python`, if this machine has that: where the cluster is on this\n" +
-			"machine, and on Slurm where ray.python is a path that the login node has.",
+			"machine, and on Slurm where ray.python is a path that the login node has.\n\n" +
+			"Ray reads the variables when it is imported. In Python or a notebook that was started without them, run this before `import ray`, then ray.init():\n\n" +
+			"  import subprocess\n  exec(subprocess.check_output([\"rayctl\", \"env\", \"dev\", \"--python\"], text=True))",
 		Example: "  eval \"$(rayctl env dev)\" && ray job list\n  eval \"$(rayctl env dev)\" && jupyter lab\n  eval \"$(rayctl env --unset)\"\n  rayctl env --shell fish | source",
 		Args:    app.NoDash(1, "one name"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -50,8 +51,9 @@ func NewEnv(a *app.App) *cobra.Command {
 	}
 	o.config.AddSelection(c)
 	c.Flags().BoolVar(&o.unset, "unset", false, "print the commands that unset the variables")
-	c.Flags().StringVar(&o.shell, "shell", "sh", "syntax of this `SHELL`: sh (bash, zsh) or fish")
-	app.Complete(c, "shell", cobra.FixedCompletions([]string{"sh", "fish"}, cobra.ShellCompDirectiveNoFileComp))
+	c.Flags().StringVar(&o.shell, "shell", "sh", "syntax of this `SHELL`: sh (bash, zsh), fish or python")
+	c.Flags().BoolVar(&o.python, "python", false, "print lines of Python, for exec() before import ray; the same as --shell python")
+	app.Complete(c, "shell", cobra.FixedCompletions(shells, cobra.ShellCompDirectiveNoFileComp))
 	o.output.Add(c, app.FormatJSON, app.FormatYAML)
 	return c
 }
@@ -61,8 +63,11 @@ func runEnv(ctx context.Context, a *app.App, o *envOptions) error {
 	if err := o.output.Validate(); err != nil {
 		return err
 	}
-	if !slices.Contains([]string{"sh", "fish"}, o.shell) {
-		return app.UsageError("it takes sh or fish", "--shell: %q is unknown", o.shell)
+	if o.python {
+		o.shell = inPython
+	}
+	if !slices.Contains(shells, o.shell) {
+		return app.UsageError("it takes sh, fish or python", "--shell: %q is unknown", o.shell)
 	}
 	if o.unset {
 		return printUnset(a, o)
@@ -73,7 +78,7 @@ func runEnv(ctx context.Context, a *app.App, o *envOptions) error {
 	}
 	vars, err := variables(ctx, a, c, o.config.Flags)
 	if err != nil {
-		if o.output.Format == "" {
+		if o.output.Format == "" && o.shell != inPython {
 			fmt.Fprintln(a.Out, "false") // `eval "$(rayctl env)" && ...` must not go on
 		}
 		return err
@@ -81,37 +86,7 @@ func runEnv(ctx context.Context, a *app.App, o *envOptions) error {
 	if done, err := o.output.Structured(a.Out, vars); done || err != nil {
 		return err
 	}
-	for _, name := range envNames {
-		value, ok := vars[name]
-		if !ok {
-			continue
-		}
-		q := shellescape.Quote(value)
-		format := "export %s=%s\n"
-		if o.shell == "fish" {
-			format = "set -gx %s %s\n"
-		}
-		fmt.Fprintf(a.Out, format, name, q)
-	}
-	if vars[envTools] != "" {
-		fmt.Fprintln(a.Out, pathLines[o.shell][0])
-	}
-	return nil
-}
-
-// pathLines put the directory in RAYCTL_ENV_BIN first in PATH, once, and take it away, by shell.
-var pathLines = map[string][2]string{
-	"sh":   {`export PATH="$RAYCTL_ENV_BIN:${PATH#"$RAYCTL_ENV_BIN":}"`, `[ -z "${RAYCTL_ENV_BIN-}" ] || export PATH="${PATH#"$RAYCTL_ENV_BIN":}"`},
-	"fish": {`set -gx PATH $RAYCTL_ENV_BIN (string match -v -- $RAYCTL_ENV_BIN $PATH)`, `set -q RAYCTL_ENV_BIN; and set -gx PATH (string match -v -- $RAYCTL_ENV_BIN $PATH)`},
-}
-
-func printUnset(a *app.App, o *envOptions) error {
-	command := "unset "
-	if o.shell == "fish" {
-		command = "set -e "
-	}
-	_, err := fmt.Fprintln(a.Out, pathLines[o.shell][1]+"\n"+command+strings.Join(envNames, " "))
-	return err
+	return printVars(a.Out, o.shell, vars)
 }
 
 // variables returns the variables of one cluster, by name.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -33,7 +34,8 @@ func NewPortForward(a *app.App) *cobra.Command {
 		Use:   "port-forward [NAME] [LOCAL:]REMOTE...",
 		Short: "Forward local ports to a node until Ctrl-C",
 		Long: "port-forward listens on 127.0.0.1:LOCAL and forwards each connection to port REMOTE of the head's node, or of NODE. It prints the address on which it\n" +
-			"listens. LOCAL is by default the same port as REMOTE; if it is empty (:8000), rayctl chooses a free port.",
+			"listens. LOCAL is by default the same port as REMOTE; if it is empty (:8000), rayctl chooses a free port. REMOTE 8265 of the head's node is the dashboard,\n" +
+			"also where that has another port; `rayctl dashboard` also sends the token that it asks for.",
 		Example: "  rayctl port-forward 8000                 # Serve's port\n" +
 			"  rayctl port-forward dev 9000:8000 :6006 --node trainer-0",
 		Args: func(c *cobra.Command, args []string) error { return o.arguments(args) },
@@ -103,6 +105,9 @@ func runPortForward(ctx context.Context, a *app.App, o *portForwardOptions) erro
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, p := range o.ports {
+		if p.remote == rayDashboardPort && o.node == "" {
+			p.remote = dashboardPort(ctx, a, c)
+		}
 		if launcher.HeadsHere(c.Launcher) && p.local == p.remote { // it would connect to itself
 			return app.UsageError(fmt.Sprintf("use 127.0.0.1:%d itself, or give another LOCAL port", p.remote), "%s is on this machine, and so is its port %d", c.ID, p.remote)
 		}
@@ -115,6 +120,27 @@ func runPortForward(ctx context.Context, a *app.App, o *portForwardOptions) erro
 		a.UI.Note("%s reaches port %d of %s, until Ctrl-C", address, p.remote, c.ID)
 	}
 	return g.Wait()
+}
+
+// rayDashboardPort is where Ray's documentation has the dashboard. On launchers where several heads share a host each dashboard has a port of its own.
+const rayDashboardPort = 8265
+
+// dashboardPort is the port of the cluster's dashboard on the head's node, rayDashboardPort where nothing else is known.
+func dashboardPort(ctx context.Context, a *app.App, c *app.Cluster) int {
+	s, err := c.Status(ctx)
+	if err != nil {
+		return rayDashboardPort // whatever is wrong, connections will show it
+	}
+	address, err := url.Parse(s.Head.Dashboard)
+	if err != nil {
+		return rayDashboardPort
+	}
+	port, err := parsePort(address.Port())
+	if err != nil || port == 0 || port == rayDashboardPort {
+		return rayDashboardPort
+	}
+	a.UI.Note("the dashboard of %s has port %d on its node; `rayctl dashboard %s` also sends its token", c.ID, port, c.ID)
+	return port
 }
 
 // forward listens on a port of loopback, 0 is any free one, and returns its address. In g, until ctx ends, each connection is passed on to one that dial

@@ -1,6 +1,10 @@
 package access
 
 import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/rayctl/rayctl/cmd/app/apptest"
@@ -51,11 +55,15 @@ func TestLines(t *testing.T) {
 		{Args: "dashboard old", Code: runstate.CodeSpec, Err: "cluster old has ended (succeeded): `rayctl logs old` shows its output"},
 		{Args: "dashboard a b", Code: runstate.CodeUsage, Err: "`rayctl dashboard` takes one name"},
 		{Args: "env dev", Out: "export RAY_AUTH_MODE=token\nexport RAY_AUTH_TOKEN_PATH="},
+		{Args: "env dev --python", Out: "import os, sys\nif \"ray\" in sys.modules: raise RuntimeError(\"Ray is imported already"},
+		{Args: "env dev --shell python", Out: "os.environ[\"RAY_AUTH_MODE\"] = \"token\"\nos.environ[\"RAY_AUTH_TOKEN_PATH\"] = \"/"},
+		{Args: "env old --python", Code: runstate.CodeSpec, Err: "cluster old has ended"},
+		{Args: "env --unset --python", Out: "os.environ.pop(name, None)\n"},
 		{Args: "env dev --shell fish", Out: "set -gx RAY_AUTH_MODE token\n"},
 		{Args: "env dev -o json", Out: `"RAY_AUTH_MODE": "token"`},
 		{Args: "env --unset", Out: "\nunset RAY_API_SERVER_ADDRESS RAY_ADDRESS RAY_AUTH_MODE RAY_AUTH_TOKEN_PATH RAY_enable_autoscaler_v2 RAYCTL_ENV_BIN\n"},
 		{Args: "env --unset --shell fish", Out: "\nset -e RAY_API_SERVER_ADDRESS"},
-		{Args: "env dev --shell tcsh", Code: runstate.CodeUsage, Err: `--shell: "tcsh" is unknown: it takes sh or fish`},
+		{Args: "env dev --shell tcsh", Code: runstate.CodeUsage, Err: `--shell: "tcsh" is unknown: it takes sh, fish or python`},
 		{Args: "env dev -o name", Code: runstate.CodeUsage, Err: `no output format "name"`},
 		{Args: "env old", Code: runstate.CodeSpec, Out: "false\n", Err: "cluster old has ended"},
 		{Args: "env a b", Code: runstate.CodeUsage, Err: "`rayctl env` takes one name"},
@@ -76,4 +84,40 @@ func TestTunnels(t *testing.T) {
 		{Args: "dashboard dev", Interrupt: true, Out: "http://127.0.0.1:", Err: "on the machine from which you logged in by ssh: `ssh -N -L "},
 		{Args: "dashboard dev", Interrupt: true, Out: "http://127.0.0.1:", Err: " ann@10.0.0.2`, then the same URL"},
 	})
+}
+
+// freePorts is a launcher whose heads are on this machine, each with a free port for its dashboard.
+type freePorts struct{ *apptest.Launcher }
+
+func (freePorts) Watch(context.Context, launcher.ID) (<-chan launcher.Status, error) {
+	statuses := make(chan launcher.Status, 1)
+	statuses <- launcher.Status{Head: runstate.Head{Dashboard: "http://127.0.0.1:20151"}}
+	return statuses, nil
+}
+
+// TestDashboardPort: 8265 is the dashboard, where nothing else listens on the heads' machine; other ports are there already.
+func TestDashboardPort(t *testing.T) {
+	with := func() launcher.Launcher { return freePorts{(&apptest.Launcher{Ray: &apptest.Ray{}}).With("dev")} }
+	apptest.Run(t, verbs, with, []apptest.Line{
+		{Args: "port-forward dev :8265", Interrupt: true, Out: "127.0.0.1:", Err: "the dashboard of dev has port 20151 on its node; `rayctl dashboard dev` also sends its token\n"},
+		{Args: "port-forward dev :8265", Interrupt: true, Out: "127.0.0.1:", Err: "reaches port 20151 of dev"},
+		{Args: "port-forward dev 8000", Code: runstate.CodeUsage, Err: "dev is on this machine, and so is its port 8000"},
+		{Args: "port-forward dev :8000", Interrupt: true, Out: "127.0.0.1:", Err: "reaches port 8000 of dev"},
+	})
+}
+
+// TestPythonVariables: Python reads back each value.
+func TestPythonVariables(t *testing.T) {
+	const hostile = "/a b/'\"\\\n$(x) ä\U0001F600\t{}%s"
+	var lines strings.Builder
+	if err := printVars(&lines, inPython, map[string]string{"RAY_AUTH_TOKEN_PATH": hostile, envTools: "/bin"}); err != nil {
+		t.Fatal(err)
+	}
+	for ray, want := range map[string]string{"": hostile, "sys.modules['ray'] = sys; ": "RuntimeError: Ray is imported already"} {
+		c := exec.Command("python3", "-c", "import sys; sys.stdout.reconfigure(encoding='utf-8'); "+ray+"exec(sys.argv[1]); print(os.environ['RAY_AUTH_TOKEN_PATH'])", lines.String())
+		c.Env = append(os.Environ(), "PYTHONUTF8=1")
+		if out, err := c.CombinedOutput(); !strings.Contains(string(out), want) {
+			t.Errorf("%v: %s", err, out)
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"al.essio.dev/pkg/shellescape"
 
@@ -121,12 +122,22 @@ func (a *App) launchedAt(s *spec.ClusterSpec, name string) []*spec.ClusterSpec {
 	return nil
 }
 
+// rayJobPrefix begins the ids that Ray makes for jobs.
+const rayJobPrefix = "raysubmit_"
+
+// IsJobID reports whether an argument where a cluster or a job may be is a job: it cannot be a cluster's name.
+func IsJobID(arg string) bool { return arg != "" && spec.CheckName(arg) != nil }
+
 func (a *App) named(ctx context.Context, ls []launcher.Launcher, c *config.Loaded, name string) (*Cluster, error) {
-	if err := spec.CheckName(name); err != nil {
-		if isClusterFile(name) {
-			return nil, UsageError("`-f "+shellescape.Quote(name)+"` chooses the cluster of that file", "%q is a file, not a cluster's name", name)
-		}
-		return nil, UsageError("`rayctl ls` shows yours", "%q cannot be a cluster's name: %v", name, err)
+	if isClusterFile(name) {
+		return nil, UsageError("`-f "+shellescape.Quote(name)+"` chooses the cluster of that file", "%q is a file, not a cluster's name", name)
+	}
+	if strings.HasPrefix(name, rayJobPrefix) {
+		return nil, UsageError("`rayctl jobs -c CLUSTER JOB` shows it, `rayctl logs -c CLUSTER JOB` its output, and `rayctl stop -c CLUSTER JOB` stops it",
+			"%s is a job, not a cluster", name)
+	}
+	if spec.CheckName(name) != nil {
+		return nil, UsageError("`rayctl ls` shows your clusters", "%q cannot be a cluster's name, which has at most %d lower-case letters, digits and -", name, spec.MaxNameLength)
 	}
 	chosen := ls[0]
 	if len(ls) > 1 || chosen.Name() == spec.Fallback() { // where a list costs nothing, nothing is claimed of a cluster that does not exist

@@ -28,14 +28,13 @@ var otherFlags = map[string][]string{
 	"nodes":      {"workers", "node"},
 	"num-nodes":  {"workers"},
 	"replicas":   {"workers"},
-	"timeout":    {"queue-timeout", "max"},
+	"timeout":    {"max", "queue-timeout"},
 	"time":       {"max"},
 	"time-limit": {"max"},
 	"walltime":   {"max"},
 	"junitxml":   {"junit"},
 	"junit-xml":  {"junit"},
 	"rm":         {"end-on-disconnect"},
-	"env-file":   {"env"},
 	"dir":        {"working-dir"},
 	"exclude":    {"excludes"},
 	"py-module":  {"py-modules"},
@@ -100,7 +99,7 @@ func (a *App) flagError(c *cobra.Command, err error) error {
 	case !errors.As(err, &unknown):
 		return usage(c, err)
 	}
-	if first, ok := strayCommand(c); ok {
+	if first, ok := strayCommand(c); ok && !slices.Contains(a.args, "--") { // else the command is where it belongs, and the flag is wrong
 		return a.afterDash(c, first)
 	}
 	name := unknown.GetSpecifiedName()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/terminal"
+	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -60,14 +62,17 @@ func runDown(ctx context.Context, a *app.App, o *downOptions) error {
 		return err
 	}
 	var g errgroup.Group
-	states := o.states(ctx, clusters)
+	states := o.states(ctx, a, clusters)
 	var living []string
 	for i, c := range clusters {
 		if !states[i].Phase.Ended() && !states[i].missing {
 			living = append(living, string(c.ID))
 		}
-		if n := runningJobs(states[i].Status); n > 0 {
-			a.UI.Note("cluster %s runs %d job(s), which are stopped", c.ID, n)
+		switch n := runningJobs(states[i].Status); {
+		case n == 1:
+			a.UI.Note("cluster %s runs a job, which is stopped", c.ID)
+		case n > 1:
+			a.UI.Note("cluster %s runs %d jobs, which are stopped", c.ID, n)
 		}
 		g.Go(func() error { return o.end(ctx, a, c, states[i]) })
 	}
@@ -88,7 +93,7 @@ type downState struct {
 }
 
 // states asks for clusters that were chosen one by one; of others nothing is known but that they live.
-func (o *downOptions) states(ctx context.Context, clusters []*app.Cluster) []downState {
+func (o *downOptions) states(ctx context.Context, a *app.App, clusters []*app.Cluster) []downState {
 	out := make([]downState, len(clusters))
 	if o.all || len(o.labels) > 0 {
 		return out
@@ -97,12 +102,35 @@ func (o *downOptions) states(ctx context.Context, clusters []*app.Cluster) []dow
 	for i, c := range clusters {
 		g.Go(func() error {
 			s, err := c.Status(ctx)
+			s.Submissions = stillRunning(ctx, a, c, s.Submissions)
 			out[i] = downState{s, errors.Is(err, launcher.ErrNotFound)}
 			return nil
 		})
 	}
 	_ = g.Wait() // none has an error
 	return out
+}
+
+// stillRunning leaves out jobs that have ended since the keeper, which looks at them every few seconds, saw them last. Without an answer of the dashboard they are as the keeper
+// saw them.
+func stillRunning(ctx context.Context, a *app.App, c *app.Cluster, seen []runstate.Submission) []runstate.Submission {
+	if len(seen) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	d, err := a.ConnectCluster(ctx, c)
+	if err != nil {
+		return seen
+	}
+	defer d.Close()
+	jobs, err := d.ListJobs(ctx)
+	if err != nil {
+		return seen
+	}
+	return slices.DeleteFunc(slices.Clone(seen), func(s runstate.Submission) bool {
+		return slices.ContainsFunc(jobs, func(j dashboardclient.Job) bool { return j.SubmissionID == s.SubmissionID && j.Status.Terminal() })
+	})
 }
 
 // runningJobs counts the jobs that have not ended.

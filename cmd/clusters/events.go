@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +16,9 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
+
+// eventAllocation is of a node of an elastic group: To is the state of its allocation, Code its id.
+const eventAllocation = "allocation"
 
 type eventsOptions struct {
 	config app.ConfigFlags
@@ -29,8 +33,8 @@ func NewEvents(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "events [NAME] [-w]",
 		Short: "Show what happened to a cluster, one event on a line",
-		Long: "events shows the timeline of a cluster, also after its end: changes of its phase with their reasons, nodes that joined or were lost, jobs, attempts and\n" +
-			"changes by `rayctl up`, `extend` and `scale`.",
+		Long: "events shows the timeline of a cluster, also after its end: changes of its phase with their reasons, nodes of elastic groups that came and went, nodes that\n" +
+			"were lost, jobs, attempts and changes by `rayctl up`, `extend` and `scale`.",
 		Example: "  rayctl events\n  rayctl events dev -w\n  rayctl events grpo-x1f3a -o json",
 		Args:    app.NoDash(1, "one name"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -61,14 +65,38 @@ func runEvents(ctx context.Context, a *app.App, o *eventsOptions) error {
 	if err != nil {
 		return err
 	}
-	if done, err := o.output.Structured(a.Out, terminal.NonNil(s.Timeline)); done || err != nil {
+	events := eventsOf(s)
+	for _, f := range s.FormerAllocations {
+		a.UI.Note("%d more nodes of group %s came and went before those that are listed", f.Count, f.Group)
+	}
+	if done, err := o.output.Structured(a.Out, terminal.NonNil(events)); done || err != nil {
 		return err
 	}
-	if len(s.Timeline) == 0 {
+	if len(events) == 0 {
 		a.UI.Note("cluster %s has no events yet", c.ID)
 		return nil
 	}
-	return eventTable(a.Out, s.Timeline)
+	return eventTable(a.Out, events)
+}
+
+// eventsOf is the timeline with the nodes of elastic groups, which are not in it because their number has no bound: a state has the last of them as allocations.
+func eventsOf(s launcher.Status) []runstate.Event {
+	events := slices.Clone(s.Timeline)
+	for _, a := range runstate.Of(s.Allocations, runstate.PurposeElastic) {
+		add := func(at *time.Time, to, message string) {
+			if at != nil {
+				events = append(events, runstate.Event{At: *at, Kind: eventAllocation, To: to, Code: a.ID, Message: strings.Trim(a.ID+": "+message, ": ")})
+			}
+		}
+		waited := a.Queued != nil && (a.Granted == nil || a.Granted.After(*a.Queued))
+		if waited {
+			add(a.Queued, runstate.AllocationQueued, "")
+		}
+		add(a.Granted, runstate.AllocationGranted, a.Where)
+		add(a.Released, runstate.AllocationReleased, a.Message)
+	}
+	slices.SortStableFunc(events, func(x, y runstate.Event) int { return x.At.Compare(y.At) })
+	return events
 }
 
 // watchEvents prints a line (with -o json: a JSON document) for each event that a status has more than the one before. An event of the past that arrives
@@ -80,14 +108,14 @@ func watchEvents(ctx context.Context, a *app.App, o *eventsOptions, c *app.Clust
 		if err != nil {
 			return err
 		}
-		return printEvents(a, o, s.Timeline)
+		return printEvents(a, o, eventsOf(s))
 	}
 	if err != nil {
 		return err
 	}
 	seen := map[string]bool{}
 	for s := range statuses {
-		unseen := slices.DeleteFunc(slices.Clone(s.Timeline), func(e runstate.Event) bool { return seen[eventLine(e)] })
+		unseen := slices.DeleteFunc(eventsOf(s), func(e runstate.Event) bool { return seen[eventLine(e)] })
 		if err := printEvents(a, o, unseen); err != nil {
 			return err
 		}

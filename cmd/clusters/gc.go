@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/clusters/report"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec/units"
@@ -21,6 +22,7 @@ type gcOptions struct {
 	dryRun       bool
 	environments bool
 	olderThan    string
+	history      bool
 	output       app.Output
 }
 
@@ -31,7 +33,8 @@ func NewGC(a *app.App) *cobra.Command {
 		Use:   "gc [--dry-run]",
 		Short: "Remove leftovers of killed processes, and old records",
 		Long: "gc removes leftovers of dead clients and killed keepers, ends those of your clusters that can never start or wait in vain (the queue limit has passed), and\n" +
-			"removes records whose lifetime.keep has passed since the end, and Python environments that were not used for 90 days. --older-than removes your records earlier; what drivers left in output directories stays.\n" +
+			"removes records whose lifetime.keep has passed since the end, and Python environments that were not used for 90 days. --older-than removes your records earlier; what drivers left in output directories stays,\n" +
+			"and so does what `rayctl history` knows of the runs, unless --history is given.\n" +
 			"It lists the environments that it keeps (about 1 GB each). --environments also removes those of them that no cluster uses.",
 		Example: "  rayctl gc --dry-run\n  rayctl gc --environments\n  rayctl gc --older-than 7d --dry-run",
 		Args:    app.NoDash(0, "no arguments"),
@@ -41,6 +44,7 @@ func NewGC(a *app.App) *cobra.Command {
 	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "only show what would be removed")
 	c.Flags().BoolVar(&o.environments, "environments", false, "remove all Python environments that no cluster uses; they are made again when they are needed")
 	c.Flags().StringVar(&o.olderThan, "older-than", "", "remove also your records of what ended more than `TIME` ago, as in 7d; 0 is all of them")
+	c.Flags().BoolVar(&o.history, "history", false, "with --older-than: remove these runs also from the history on this machine")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML)
 	return c
 }
@@ -80,6 +84,10 @@ func runGC(ctx context.Context, a *app.App, o *gcOptions) error {
 			all, failures = appendNew(all, found), append(failures, err)
 		}
 	}
+	if o.history {
+		found, err := report.Forget(a, a.Now().Add(-*age), o.dryRun)
+		all, failures = append(all, found...), append(failures, err)
+	}
 	failed := errors.Join(failures...)
 	if done, err := o.output.Structured(a.Out, terminal.NonNil(all)); done || err != nil {
 		return cmp.Or(err, failed)
@@ -94,11 +102,14 @@ func runGC(ctx context.Context, a *app.App, o *gcOptions) error {
 	if len(all) == 0 && failed == nil {
 		a.UI.Note("there is nothing to remove")
 	}
-	return errors.Join(failed, noteEnvironments(ctx, a, ls, all))
+	return errors.Join(failed, noteEnvironments(ctx, a, ls, all, o.environments))
 }
 
 // age is that of --older-than; nil: it was not given.
 func (o *gcOptions) age() (*time.Duration, error) {
+	if o.olderThan == "" && o.history {
+		return nil, app.UsageError("add --older-than 0 for all of them, or --older-than 30d", "--history removes what --older-than chooses")
+	}
 	if o.olderThan == "" {
 		return nil, nil //nolint:nilnil // no age is no error
 	}
@@ -145,8 +156,8 @@ func appendNew(all, found []launcher.Collected) []launcher.Collected {
 	return all
 }
 
-// noteEnvironments names the Python environments that are kept.
-func noteEnvironments(ctx context.Context, a *app.App, ls []launcher.Launcher, removed []launcher.Collected) error {
+// noteEnvironments names the Python environments that are kept, and why. unwanted: all that nothing uses were to be removed.
+func noteEnvironments(ctx context.Context, a *app.App, ls []launcher.Launcher, removed []launcher.Collected, unwanted bool) error {
 	named := map[string]bool{}
 	for _, x := range removed {
 		named[x.Name] = true
@@ -163,9 +174,21 @@ func noteEnvironments(ctx context.Context, a *app.App, ls []launcher.Launcher, r
 		for _, e := range list {
 			if !named[e.Dir] {
 				named[e.Dir] = true
-				a.UI.Note("kept environment %s: %s, last used %s", e.Dir, terminal.Size(e.Bytes), terminal.Stamp(e.Used))
+				a.UI.Note("kept environment %s: %s, last used %s; %s", e.Dir, terminal.Size(e.Bytes), terminal.Stamp(e.Used), whyKept(a.Now().Sub(e.Used), unwanted))
 			}
 		}
 	}
 	return nil
+}
+
+// whyKept is why an environment stays that was used last so long ago.
+func whyKept(unused time.Duration, unwanted bool) string {
+	switch {
+	case !unwanted:
+		return "--environments removes it if nothing uses it"
+	case unused < launcher.EnvironmentTaken:
+		return fmt.Sprintf("a launch may have chosen it in the last %d minutes", int(launcher.EnvironmentTaken.Minutes()))
+	default:
+		return "a cluster or a process uses it"
+	}
 }

@@ -124,7 +124,7 @@ func NewHistory(a *app.App) *cobra.Command {
 		Use:   "history [NAME]",
 		Short: "List ended clusters: cause, time and cost",
 		Long: "history lists ended clusters whose record still exists, and ended runs that this machine watched until their end. With NAME it lists only those with\n" +
-			"that name, and the runs of a cluster file with that name. `rayctl logs NAME` shows the output of one of them.",
+			"that name, and the runs of a cluster file with that name. `rayctl logs NAME` shows the output of one whose record exists.",
 		Example: "  rayctl history\n" +
 			"  rayctl history grpo\n" +
 			"  rayctl history --limit 5 -o json",
@@ -187,6 +187,9 @@ func runHistory(ctx context.Context, a *app.App, o *historyOptions) error {
 		return err
 	}
 	a.UI.Note("%s node-seconds in all", sum)
+	if n := len(slices.DeleteFunc(slices.Clone(list), func(p past) bool { return p.Record })); n > 0 {
+		a.UI.Note("the records of %d of them do not exist any more, nor does their output", n)
+	}
 	if left > 0 {
 		a.UI.Note("%d more: --limit %d lists them, too", left, left+len(list))
 	}

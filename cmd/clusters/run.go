@@ -6,9 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,12 +43,13 @@ type runOptions struct {
 func NewRun(a *app.App) *cobra.Command {
 	o := &runOptions{}
 	c := &cobra.Command{
-		Use:   "run [-f FILE] [flags] [-- COMMAND...]",
+		Use:   "run [-f FILE] [flags] [SCRIPT.py | -- COMMAND...]",
 		Short: "Run one job on a cluster of its own, from launch to release",
 		Long: "run launches the cluster that the cluster file describes, submits the job once every node is there, shows the driver's output on stdout, exits\n" +
-			"with the driver's exit code (128+signal), and leaves nothing allocated. COMMAND replaces job.entrypoint.\n\n" +
+			"with the driver's exit code (128+signal), and leaves nothing allocated. COMMAND replaces job.entrypoint. SCRIPT.py alone is run as -- python SCRIPT.py.\n\n" +
 			"The keeper, a process beside the cluster, controls the run. If rayctl is killed, the run continues, and `rayctl logs -f NAME` shows it again.\n" +
 			"With --name you can repeat the command: while the cluster or its record exists, the same command attaches to the run or shows how it ended.\n" +
+			"A driver that is to save before a time limit finds the moment in RAYCTL_ENDS_AT (epoch seconds): then it gets SIGTERM, and job.grace to end by itself.\n" +
 			"A line `rayctl-figure NAME=NUMBER` of the driver's own output puts that figure into the receipt and into the report of --junit.\n" +
 			"With -o stdout has only the document that -o asks for (json: the receipt, with --detach the run's state), and the driver's output goes to stderr.",
 		Example: "  rayctl run -- python train.py --lr 0.1\n" +
@@ -55,9 +57,17 @@ func NewRun(a *app.App) *cobra.Command {
 			"  rayctl run --prepare 'python load.py' -- python train.py\n" +
 			"  rayctl run --name nightly-42 --junit report.xml -- python train.py\n" +
 			"  rayctl run --workers 4 --cpus-per-worker 8 --detach -- python train.py",
-		Args: a.AtMost(0),
+		Args: func(c *cobra.Command, args []string) error {
+			if loneScript(c, args) {
+				return nil
+			}
+			return a.AtMost(0)(c, args)
+		},
 		RunE: func(c *cobra.Command, args []string) error {
 			_, o.command = app.SplitDash(c, args)
+			if loneScript(c, args) {
+				o.command = []string{"python", args[0]}
+			}
 			return runRun(c.Context(), a, o)
 		},
 	}
@@ -74,6 +84,15 @@ func NewRun(a *app.App) *cobra.Command {
 	c.MarkFlagsMutuallyExclusive("dry-run", "detach")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName)
 	return c
+}
+
+// loneScript reports whether a Python file of this directory is the only argument: nothing else can be meant.
+func loneScript(c *cobra.Command, args []string) bool {
+	if len(args) != 1 || c.ArgsLenAtDash() >= 0 || filepath.Ext(args[0]) != ".py" {
+		return false
+	}
+	info, err := os.Stat(args[0])
+	return err == nil && info.Mode().IsRegular()
 }
 
 // runRun takes one job through its whole life.
@@ -255,15 +274,6 @@ func answerDetached(ctx context.Context, a *app.App, o *runOptions, c *app.Clust
 	}
 	a.Next("`rayctl logs -f "+string(c.ID)+"` follows it", "`rayctl down "+string(c.ID)+"` ends it")
 	return nil
-}
-
-// hintKilled names the usual reason of a SIGKILL that nothing else explains.
-func hintKilled(ui *terminal.UI, e runstate.Exit) {
-	const killed = 128 + int(syscall.SIGKILL)
-	ours := strings.Contains(e.Message, "Ray kill") || strings.Contains(e.Message, "memory") // the message has the reason
-	if e.Origin != runstate.OriginRayctl && e.Code == killed && !ours {
-		driverend.HintKilled(ui)
-	}
 }
 
 // finishRun writes the receipt to the requested places and returns the run's exit code.

@@ -127,11 +127,11 @@ func runScale(ctx context.Context, a *app.App, o *scaleOptions) error {
 	for _, g := range groups {
 		chosen := slices.ContainsFunc(o.sizes, func(s keeper.Scale) bool { return s.Group == g.Name })
 		if g.Max > 0 || chosen { // those that are elastic
-			if _, err := fmt.Fprintf(a.Out, "%s: %d nodes, at least %d and at most %d\n", g.Name, g.Wanted, g.Min, g.Max); err != nil {
+			if _, err := fmt.Fprintf(a.Out, "%s: %d %s, at least %d and at most %d\n", g.Name, g.Wanted, nodes(g.Wanted), g.Min, g.Max); err != nil {
 				return err
 			}
 			if above := g.Wanted - g.Min; above > 0 && chosen {
-				a.UI.Note("%s: %d nodes are above the minimum; each is removed when nothing has used it for scaling.idle (default 5m)", g.Name, above)
+				a.UI.Note("%s: %d %s above the minimum: a node is removed when nothing has used it for scaling.idle of the cluster's file (5m where the file does not set it)", g.Name, above, nodes(above))
 			}
 		}
 	}
@@ -163,4 +163,12 @@ func scaleRefused(err error) error {
 		return launcher.Fail(runstate.CodeSpec, nil, "`rayctl status -v` shows the groups; `up --recreate` makes the cluster anew", "%s", why)
 	}
 	return err
+}
+
+// nodes is the noun after a number of them.
+func nodes(n int) string {
+	if n == 1 {
+		return "node"
+	}
+	return "nodes"
 }

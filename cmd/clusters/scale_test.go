@@ -20,7 +20,8 @@ func (resized) Scale(_ context.Context, _ launcher.ID, sizes []keeper.Scale) ([]
 // TestScaleLines: scale prints what follows for the existing nodes.
 func TestScaleLines(t *testing.T) {
 	apptest.Run(t, verbs, func() launcher.Launcher { return resized{new(apptest.Launcher).With("dev")} }, []apptest.Line{
-		{Args: "scale dev worker=1", Out: "worker: 3 nodes, at least 1 and at most 6\n", Err: "worker: 2 nodes are above the minimum; each is removed when nothing has used it for scaling.idle"},
+		{Args: "scale dev worker=1", Out: "worker: 3 nodes, at least 1 and at most 6\n", Err: "worker: 2 nodes above the minimum: a node is removed when nothing has used it for scaling.idle of the cluster's file (5m where the file does not set it)"},
+		{Args: "scale dev worker=2", Out: "worker: 3 nodes", Err: "worker: 1 node above the minimum"},
 		{Args: "scale dev worker=3", Out: "worker: 3 nodes, at least 3 and at most 6\n", Err: "local cluster dev\n"},
 	})
 }

@@ -27,6 +27,8 @@ type plain struct{ launcher.Launcher }
 func TestRunLines(t *testing.T) {
 	apptest.Run(t, verbs, func() launcher.Launcher { return &apptest.Launcher{Output: "hello\n"} }, []apptest.Line{
 		{Args: "run --name a -- true", Out: "hello\n", Err: "Starting run a on this machine (default launcher)\n", Calls: []string{"launch a"}},
+		{Args: "run --name a a.py -o json", Files: map[string]string{"a.py": ""}, Out: `"python a.py"`, Err: "hello\n", Calls: []string{"launch a"}},
+		{Args: "run --name a nosuch.py", Code: runstate.CodeUsage, Err: "Put the command after `--`: rayctl run --name a -- python nosuch.py\n"},
 		{Args: "run --name a -e API_KEY=x -- true", Out: "hello\n", Err: "--env API_KEY: Ray shows the environment of a job, and records keep it; `secrets: [API_KEY]` in the cluster file", Calls: []string{"launch a"}},
 		{Args: "run --name a -q -o name -- true", Out: "a\n", Err: "hello\n", Calls: []string{"launch a"}},
 		{Args: "run --name a -o json -- true", Out: `"cause": "succeeded"`, JSON: true, Err: "hello\n", Calls: []string{"launch a"}},
@@ -45,6 +47,8 @@ func TestRunLines(t *testing.T) {
 		{Before: "run --name a -- true", Args: "run --name a --dry-run -- true", Out: "a has ended: run would show its record\n", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "run --name a --dry-run -- false", Code: runstate.CodeSpec, Err: "a is another run, and run would refuse the name: choose another --name, or replace it with --recreate", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "history", Out: "a      local      2026-01-02T03:04:35Z   30 s   30             0      succeeded   true\n", Calls: []string{"launch a"}},
+		{Before: "run --name a -- true", Args: "run --name b -o json -- true", Out: `"state": "SUCCEEDED"`, JSON: true, Calls: []string{"launch a", "launch b"}},
+		{Before: "run --name a -- true", Args: "gc --older-than 0 --history", Out: "removed record a: ended 2026-01-02T03:04:35Z\nremoved receipt a: ended 2026-01-02T03:04:35Z\n", Calls: []string{"launch a", "reconcile", "forget a"}},
 		{Args: "up a", Files: map[string]string{"rayctl.yaml": "name: a", "serve.yaml": ""}, Err: "next: `rayctl serve apply -f serve.yaml a`; ", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "up a", Code: runstate.CodeSpec, Err: "cluster a has ended", Calls: []string{"launch a"}},
 		{Args: "run", Code: runstate.CodeSpec, Err: "there is no command to run: give it after --, as in `rayctl run -- python train.py`, or set job.entrypoint"},
@@ -199,7 +203,7 @@ func TestUpLines(t *testing.T) {
 	})
 	apptest.Run(t, verbs, func() launcher.Launcher { return &apptest.Launcher{Waits: true} }, []apptest.Line{
 		{Args: "up new -d", Err: "cluster new is Queued: 0 of 1 nodes", Calls: []string{"launch new"}},
-		{Before: "run --name a -d -- true", Args: "down a", Err: "cluster a runs 1 job(s), which are stopped\nending a\n", Calls: []string{"launch a", "terminate a"}},
+		{Before: "run --name a -d -- true", Args: "down a", Err: "cluster a runs a job, which is stopped\nending a\n", Calls: []string{"launch a", "terminate a"}},
 	})
 }
 
@@ -258,7 +262,14 @@ func TestListLines(t *testing.T) {
 		{Args: "wait --ready dev -o json", Out: `"name": "dev"`, JSON: true, Err: "cluster dev is ready"},
 		{Args: "wait --ready dev", Err: "cluster dev is ready"},
 		{Args: "wait --ready old", Code: runstate.CodeStartFailed, Err: "cluster old ended before it was ready"},
-		{Args: "wait dev queued", Code: runstate.CodeUsage, Err: "`rayctl wait` takes one name"},
+		{Args: "wait dev", InterruptAt: "waiting for the end", Code: runstate.CodeInterrupted, Err: "waiting for the end of cluster dev, which does not end with its jobs: `rayctl wait dev JOB` waits for one, `rayctl jobs dev` lists them\n"},
+		{Args: "wait dev a b", Code: runstate.CodeUsage, Err: "`rayctl wait` takes one cluster and one job"},
+		{Args: "wait queued a", Code: runstate.CodeUnreachable, Err: "cluster queued is not ready yet"},
+		{Args: "wait raysubmit_x", Code: runstate.CodeUsage, Err: "More than one cluster matches: dev, queued. Choose one by its NAME"},
+		{Args: "wait --ready dev a", Code: runstate.CodeUsage, Err: "--ready waits for a cluster, and you name job a: leave one of them out"},
+		{Args: "wait dev a --junit r.xml", Code: runstate.CodeUsage, Err: "--junit reports the end of a run, and you name job a: leave one of them out"},
+		{Args: "status raysubmit_x", Code: runstate.CodeUsage, Err: "raysubmit_x is a job, not a cluster: `rayctl jobs -c CLUSTER JOB` shows it"},
+		{Args: "status No_Name", Code: runstate.CodeUsage, Err: `"No_Name" cannot be a cluster's name, which has at most 40 lower-case letters, digits and -: ` + "`rayctl ls` shows your clusters\n"},
 		{Args: "wait nosuch", Code: runstate.CodeSpec, Err: "no cluster named \"nosuch\""},
 		{Args: "events dev", Out: "2026-01-02T03:04:05Z   phase   Ready"},
 		{Args: "events dev -o json", Out: `"event": "phase"`},
@@ -330,12 +341,13 @@ func TestKeepLines(t *testing.T) {
 		{Args: "extend nosuch --max 4h", Code: runstate.CodeSpec, Err: `no cluster named "nosuch"`},
 		{Args: "gc", Out: "removed process ray-7: its keeper is dead\n", Calls: []string{"reconcile"}},
 		{Args: "gc --dry-run", Out: "would remove process ray-7: its keeper is dead\n"},
-		{Args: "gc --dry-run", Out: "would remove", Err: "kept environment /envs/ray-2.60.0: 600 MB, last used 2026-01-02T03:04:05Z\n"},
+		{Args: "gc --dry-run", Out: "would remove", Err: "kept environment /envs/ray-2.60.0: 600 MB, last used 2026-01-02T03:04:05Z; --environments removes it if nothing uses it\n"},
 		{Args: "gc --environments --dry-run", Out: "would remove environment /envs/ray-2.60.0: not used\n"},
 		{Args: "gc --environments -o json", Out: `"name": "/envs/ray-2.60.0"`, JSON: true, Calls: []string{"reconcile", "collect environments"}},
 		{Args: "gc --older-than 10m", Out: "removed record old: ended 2026-01-02T03:05:35Z\n", Calls: []string{"reconcile", "forget old"}},
 		{Args: "gc --older-than 0 --dry-run -o json", Out: `"what": "record"`, JSON: true},
 		{Args: "gc --older-than 7d", Out: "ray-7: its keeper is dead\n", Calls: []string{"reconcile"}},
+		{Args: "gc --history", Code: runstate.CodeUsage, Err: "--history removes what --older-than chooses: add --older-than 0"},
 		{Args: "gc --older-than long", Code: runstate.CodeUsage, Err: "--older-than: "},
 		{Args: "gc -n", Code: runstate.CodeUsage, Err: "`rayctl gc` has no flag -n"},
 		{Args: "gc --dry-run -o json", Out: `"what": "process"`},

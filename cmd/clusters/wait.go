@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/app/jobend"
 	"github.com/rayctl/rayctl/cmd/app/watcher"
 	"github.com/rayctl/rayctl/cmd/clusters/report"
 	"github.com/rayctl/rayctl/launcher"
@@ -17,6 +19,7 @@ import (
 type waitOptions struct {
 	config  app.ConfigFlags
 	name    string
+	job     string // a job of the cluster, instead of the cluster
 	ready   bool
 	reports report.Files
 	output  app.Output
@@ -26,14 +29,16 @@ type waitOptions struct {
 func NewWait(a *app.App) *cobra.Command {
 	o := &waitOptions{}
 	c := &cobra.Command{
-		Use:   "wait [NAME] [flags]",
-		Short: "Wait until a run has ended, and exit with its exit code",
+		Use:   "wait [NAME] [JOB] [flags]",
+		Short: "Wait until a run or a job has ended, and exit with its exit code",
 		Long: "wait returns when the run has ended, or at once if it has ended already, with the exit code that `rayctl run` would have. With --ready it returns 0\n" +
-			"as soon as every node is there. Ctrl-C stops waiting, not the run. With -o json stdout has the receipt (with --ready the cluster's state).",
-		Example: "  name=$(rayctl run -d -- python train.py); rayctl wait $name --junit report.xml\n  rayctl up -d dev && rayctl wait --ready dev",
-		Args:    app.NoDash(1, "one name"),
+			"as soon as every node is there. Ctrl-C stops waiting, not the run. With -o json stdout has the receipt (with --ready the cluster's state).\n" +
+			"With JOB, the submission id of a job of cluster NAME, wait returns when that job has ended, with the exit code that `rayctl submit` would have.",
+		Example: "  name=$(rayctl run -d -- python train.py); rayctl wait $name --junit report.xml\n  rayctl up -d dev && rayctl wait --ready dev\n" +
+			"  job=$(rayctl submit dev -d -- python eval.py); rayctl wait dev $job",
+		Args: app.NoDash(2, "one cluster and one job"),
 		RunE: func(c *cobra.Command, args []string) error {
-			o.name = app.First(args)
+			o.arguments(args)
 			return a.Action(func(ctx context.Context) error { return runWait(ctx, a, o) })(c, args)
 		},
 		ValidArgsFunction: a.CompleteClusters,
@@ -45,20 +50,42 @@ func NewWait(a *app.App) *cobra.Command {
 	return c
 }
 
+// arguments distinguishes NAME and JOB: a job's id that cannot be a cluster's name, such as those that Ray makes, needs no NAME.
+func (o *waitOptions) arguments(args []string) {
+	o.name = app.First(args)
+	switch {
+	case len(args) == 2:
+		o.job = args[1]
+	case app.IsJobID(o.name):
+		o.name, o.job = "", o.name
+	}
+}
+
 // runWait watches a cluster without its output.
 func runWait(ctx context.Context, a *app.App, o *waitOptions) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	c, err := a.Find(ctx, app.FindOptions{Name: o.name, Config: &o.config, Ended: true})
-	if err != nil {
+	c, err := a.Find(ctx, app.FindOptions{Name: o.name, Config: &o.config, Ended: o.job == ""})
+	switch {
+	case err != nil:
 		return err
-	}
-	if o.ready {
+	case o.job != "":
+		return waitJob(ctx, a, o, c)
+	case o.ready:
 		return waitReady(ctx, a, o, c)
 	}
 	watch := watcher.New(a.UI)
-	outcome, err := launcher.Attach(ctx, c.Launcher, c.ID, launcher.RunOptions{OnStatus: watch.See, Logger: a.Logger()})
+	explain := sync.OnceFunc(func() {
+		a.UI.Note("waiting for the end of cluster %s, which does not end with its jobs: `rayctl wait %s JOB` waits for one, `rayctl jobs %s` lists them", c.ID, c.ID, c.ID)
+	})
+	see := func(s launcher.Status) {
+		watch.See(s)
+		if s.Phase == runstate.Ready && s.Job == nil {
+			explain()
+		}
+	}
+	outcome, err := launcher.Attach(ctx, c.Launcher, c.ID, launcher.RunOptions{OnStatus: see, Logger: a.Logger()})
 	a.UI.Clear()
 	if errors.Is(err, launcher.ErrNotFound) { // ended before, and only its record is there
 		var r *launcher.Result
@@ -74,6 +101,12 @@ func runWait(ctx context.Context, a *app.App, o *waitOptions) error {
 }
 
 func (o *waitOptions) validate() error {
+	if o.job != "" && o.ready {
+		return app.UsageError("leave one of them out", "--ready waits for a cluster, and you name job %s", o.job)
+	}
+	if flag := o.reports.Given(); flag != "" && o.job != "" {
+		return app.UsageError("leave one of them out", "%s reports the end of a run, and you name job %s", flag, o.job)
+	}
 	if flag := o.reports.Given(); flag != "" && o.ready {
 		return app.UsageError("leave one of them out", "%s reports the end of a run, and --ready does not wait for the end", flag)
 	}
@@ -81,6 +114,36 @@ func (o *waitOptions) validate() error {
 		return err
 	}
 	return o.output.Validate()
+}
+
+// waitJob returns when a job has ended, or its cluster has.
+func waitJob(ctx context.Context, a *app.App, o *waitOptions, cluster *app.Cluster) error {
+	c, err := a.ConnectCluster(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	a.UI.Live("waiting for the end of "+o.job, a.Now())
+	defer a.UI.Clear()
+	alive, look, stop := c.AwaitEnd(ctx)
+	defer stop()
+	look()
+	job, err := c.WaitJob(alive, o.job)
+	if err != nil && errors.Is(context.Cause(alive), launcher.ErrEnded) {
+		return launcher.Fail(runstate.CodeLost, err, "", "cluster %s has ended, and job %s with it", cluster.ID, o.job)
+	}
+	if err != nil {
+		return err
+	}
+	a.UI.Clear()
+	switch done, err := o.output.Structured(a.Out, job); {
+	case err != nil:
+		return err
+	case !done && o.output.Format == app.FormatName:
+		fmt.Fprintln(a.Out, jobend.Name(job))
+	}
+	a.UI.Note("job %s is %s", jobend.Name(job), job.Status)
+	return jobend.Outcome(a, job, "")
 }
 
 // waitReady returns when every node is there. An end before that is an error.

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -20,6 +19,7 @@ func (l *loader) setFlags() error {
 		{"cpus-per-worker", l.perWorker("cpus")},
 		{"memory-per-worker", l.perWorker("memory")},
 		{"gpus-per-worker", l.setGPUs},
+		{"env-file", l.setEnvFile},
 		{"env", l.setEnv},
 		{"label", l.setLabel},
 		{"set", l.setAny},
@@ -145,29 +145,6 @@ func (l *loader) eachGroup(group string, named bool, o spec.Origin, do func(stri
 		}
 	}
 	return nil
-}
-
-func (l *loader) setEnv(text string, o spec.Origin) error {
-	name, value, given := strings.Cut(text, "=")
-	if !given {
-		if value, given = os.LookupEnv(name); !given {
-			return flagError(o, "write "+name+"=VALUE, or export it", "the variable %q is not in your environment", name)
-		}
-	}
-	if name == "" {
-		return flagError(o, "write NAME=VALUE", "%q has no name", text)
-	}
-	if namesSecret(name) {
-		l.out.Warnings = append(l.out.Warnings, fmt.Sprintf("--env %s: Ray shows the environment of a job, and records keep it; `secrets: [%s]` in the cluster file gives it to the cluster without that", name, name))
-	}
-	return l.doc.Set("job.env."+name, value, o)
-}
-
-// namesSecret reports whether a variable has the name of a secret, such as HF_TOKEN or AWS_SECRET_ACCESS_KEY, but not TOKENIZERS_PARALLELISM.
-func namesSecret(name string) bool {
-	words := strings.Split(strings.ToUpper(name), "_")
-	anywhere := func(word string) bool { return slices.Contains([]string{"SECRET", "PASSWORD", "PASSWD"}, word) }
-	return slices.ContainsFunc(words, anywhere) || slices.Contains([]string{"KEY", "APIKEY", "TOKEN", "PASS"}, words[len(words)-1])
 }
 
 func (l *loader) setLabel(text string, o spec.Origin) error {

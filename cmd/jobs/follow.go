@@ -6,14 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
-	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/app/driverend"
+	"github.com/rayctl/rayctl/cmd/app/jobend"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
@@ -59,29 +56,10 @@ func followJob(ctx context.Context, a *app.App, c *app.Connection, id string, w 
 	return &followed{job, why}, err
 }
 
-// jobOutcome returns the driver's exit code as the command's, with a sentence if the driver did not choose it.
-func jobOutcome(a *app.App, f *followed) error {
-	j := f.Job
-	code, own := jobExitCode(j)
-	if name := unix.SignalName(syscall.Signal(code - 128)); own && name != "" {
-		a.UI.Note("job %s failed: the driver was ended by %s, exit code %d", jobName(j), name, code)
-		if code == 128+int(syscall.SIGKILL) {
-			driverend.HintKilled(a.UI)
-		}
-	}
-	if own || code == 0 {
-		return app.ExitOrNil(code)
-	}
-	if f.notStarted != "" {
-		return launcher.Fail(code, nil, "", "job %s failed: the driver did not start: %s", jobName(j), terminal.OneLine(f.notStarted))
-	}
-	return launcher.Fail(code, nil, "", "job %s %s: %s", jobName(j), strings.ToLower(string(j.Status)), terminal.OrDash(terminal.OneLine(j.Message)))
-}
-
 // explainStart completes the output of a job that did not start: with Ray's message, which Ray 2.60 writes into the driver's log itself, and with the agents' logs where
 // that message does not have the cause. It returns the cause in one line, as the keeper does for a run, or "" if the driver started.
 func explainStart(ctx context.Context, c *app.Connection, w *driverend.Output, j *dashboardclient.Job) (string, error) {
-	if code, own := jobExitCode(j); own || code != runstate.CodeStartFailed {
+	if code, own := jobend.Code(j); own || code != runstate.CodeStartFailed {
 		return "", nil
 	}
 	if w.Silent() && j.Message != "" {
@@ -122,53 +100,4 @@ func errorLine(text string) string {
 		}
 	}
 	return cmp.Or(failure, last)
-}
-
-// oldExit finds the driver's exit code in messages of Ray before 2.10.
-var oldExit = regexp.MustCompile(`exit code (-?\d+)`)
-
-// jobExitCode is the code to exit with; own is true if it is the driver's.
-func jobExitCode(j *dashboardclient.Job) (code int, own bool) {
-	switch {
-	case j.Status == dashboardclient.JobSucceeded:
-		return 0, true
-	case j.Status == dashboardclient.JobStopped:
-		return runstate.CodeInterrupted, false
-	case j.DriverExitCode != nil && *j.DriverExitCode != 0:
-		return shellCode(*j.DriverExitCode), true
-	}
-	if m := oldExit.FindStringSubmatch(j.Message); m != nil {
-		if n, err := strconv.Atoi(m[1]); err == nil && n != 0 {
-			return shellCode(n), true
-		}
-	}
-	if startFailure[j.ErrorType] || j.StartTime.IsZero() || strings.Contains(j.Message, "runtime_env") {
-		return runstate.CodeStartFailed, false
-	}
-	return runstate.CodeLost, false
-}
-
-// startFailure has Ray's error types of a driver that never ran.
-var startFailure = map[string]bool{
-	"RUNTIME_ENV_SETUP_FAILURE":          true,
-	"JOB_SUPERVISOR_ACTOR_START_TIMEOUT": true,
-	"JOB_SUPERVISOR_ACTOR_START_FAILURE": true,
-	"JOB_SUPERVISOR_ACTOR_UNSCHEDULABLE": true,
-	"JOB_ENTRYPOINT_COMMAND_START_ERROR": true,
-}
-
-// shellCode turns Python's -n for a signal into the shell's 128+n.
-func shellCode(n int) int {
-	if n < 0 {
-		return 128 - n
-	}
-	return n & 0xff
-}
-
-// jobName is the id for commands.
-func jobName(j *dashboardclient.Job) string {
-	if j.SubmissionID != "" {
-		return j.SubmissionID
-	}
-	return j.JobID
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/app/jobend"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher/driverio"
-	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 // otherJobVerbs are the verbs of `ray job` for which rayctl has a verb of its own.
@@ -40,7 +40,7 @@ func addJobVerbs(a *app.App, jobs *cobra.Command) {
 // clusterAndJob distinguishes CLUSTER and ID. With --cluster or --address the only argument is the job, and so is one that cannot be a cluster's name,
 // such as the ids that Ray and rayctl make.
 func clusterAndJob(o *app.DashboardFlags, args []string) (job string, err error) {
-	elsewhere := o.Cluster != "" || o.Address != "" || len(args) == 1 && spec.CheckName(args[0]) != nil
+	elsewhere := o.Cluster != "" || o.Address != "" || len(args) == 1 && app.IsJobID(args[0])
 	switch {
 	case len(args) == 2:
 		return args[1], o.FromArgument(args[:1])
@@ -58,18 +58,18 @@ func showJob(ctx context.Context, a *app.App, o *jobsOptions, c *app.Connection)
 	if err != nil {
 		return err
 	}
-	if done, err := o.output.Structured(a.Out, j); done || err != nil {
+	if done, err := o.output.Structured(a.Out, documentOf(j)); done || err != nil {
 		return err
 	}
 	if o.output.Format == app.FormatName {
-		_, err := fmt.Fprintln(a.Out, terminal.Clean(jobName(j)))
+		_, err := fmt.Fprintln(a.Out, terminal.Clean(jobend.Name(j)))
 		return err
 	}
 	return printJob(a.Out, took(a.Now(), j), j)
 }
 
 func printJob(w io.Writer, took string, j *dashboardclient.Job) error {
-	rows := [][]string{{"job", jobName(j)}, {"status", string(j.Status)}, {"command", driverio.UserCommand(j.Entrypoint)}}
+	rows := [][]string{{"job", jobend.Name(j)}, {"status", string(j.Status)}, {"command", driverio.UserCommand(j.Entrypoint)}}
 	add := func(key, value string) {
 		if value != "" && value != "-" {
 			rows = append(rows, []string{key, value})
@@ -77,7 +77,7 @@ func printJob(w io.Writer, took string, j *dashboardclient.Job) error {
 	}
 	add("message", j.Message)
 	if j.DriverExitCode != nil {
-		add("exit code", strconv.Itoa(shellCode(*j.DriverExitCode)))
+		add("exit code", strconv.Itoa(jobend.ShellCode(*j.DriverExitCode)))
 	}
 	add("started", terminal.Stamp(j.StartTime))
 	add("ended", terminal.Stamp(j.EndTime))

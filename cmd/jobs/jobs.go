@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/app/jobend"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
@@ -72,7 +73,7 @@ func runJobs(ctx context.Context, a *app.App, o *jobsOptions) error {
 	case err != nil:
 		return err
 	}
-	if done, err := o.output.Structured(a.Out, terminal.NonNil(jobs)); done || err != nil {
+	if done, err := o.output.Structured(a.Out, documentsOf(jobs)); done || err != nil {
 		return err
 	}
 	rows := [][]string{{"ID", "STATUS", "STARTED", "TOOK", "COMMAND"}}
@@ -82,10 +83,10 @@ func runJobs(ctx context.Context, a *app.App, o *jobsOptions) error {
 	for i := range jobs {
 		j := &jobs[i]
 		if o.output.Format == app.FormatName {
-			fmt.Fprintln(a.Out, terminal.Clean(jobName(j)))
+			fmt.Fprintln(a.Out, terminal.Clean(jobend.Name(j)))
 			continue
 		}
-		row := []string{jobName(j), string(j.Status), terminal.Stamp(j.StartTime), took(a.Now(), j), terminal.Shorten(driverio.UserCommand(j.Entrypoint), o.output.Format == app.FormatWide)}
+		row := []string{jobend.Name(j), string(j.Status), terminal.Stamp(j.StartTime), took(a.Now(), j), terminal.Shorten(driverio.UserCommand(j.Entrypoint), o.output.Format == app.FormatWide)}
 		if o.output.Format == app.FormatWide {
 			row = append(row, j.Type, j.Message)
 		}

@@ -2,12 +2,15 @@ package jobs
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/app/driverend"
+	"github.com/rayctl/rayctl/cmd/app/jobend"
 	"github.com/rayctl/rayctl/cmd/app/watcher"
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
@@ -18,6 +21,7 @@ import (
 type logsOptions struct {
 	dashboard  app.DashboardFlags
 	job        string
+	sole       bool // the cluster is the only argument, which may have been meant for a job
 	follow     bool
 	tail       int
 	attempt    int
@@ -72,6 +76,7 @@ func (o *logsOptions) arguments(args []string) error {
 		return nil
 	}
 	var err error
+	o.sole = len(args) == 1 && o.dashboard.Cluster == ""
 	o.job, err = clusterAndJob(&o.dashboard, args)
 	return err
 }
@@ -95,6 +100,8 @@ func runLogs(ctx context.Context, a *app.App, o *logsOptions) error {
 	}
 	s, err := c.Status(ctx)
 	switch {
+	case errors.Is(err, launcher.ErrNotFound) && o.sole:
+		return launcher.Fail(runstate.CodeSpec, err, fmt.Sprintf("`rayctl ls` shows yours, and `rayctl logs -c CLUSTER %s` shows the output of a job", c.ID), "no cluster named %q", string(c.ID))
 	case err != nil:
 		return err
 	case o.attempt > s.Attempt:
@@ -201,7 +208,7 @@ func dashboardLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Conne
 	if job.Status == dashboardclient.JobFailed {
 		output.HintMissing(a.UI)
 	}
-	return jobOutcome(a, job)
+	return jobend.Outcome(a, job.Job, job.notStarted)
 }
 
 func newestJob(ctx context.Context, c *app.Connection) (string, error) {
@@ -214,7 +221,7 @@ func newestJob(ctx context.Context, c *app.Connection) (string, error) {
 			return jobs[i].SubmissionID, nil
 		}
 	}
-	return "", launcher.Fail(runstate.CodeSpec, nil, "`rayctl submit -- COMMAND` runs one", "the cluster had no job yet")
+	return "", launcher.Fail(runstate.CodeSpec, nil, "`rayctl submit -- COMMAND` runs one, and `rayctl serve logs` shows the logs of applications", "the cluster had no job yet")
 }
 
 // recordLogs shows the saved output of a run that has ended.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/app/driverend"
+	"github.com/rayctl/rayctl/cmd/app/jobend"
 	"github.com/rayctl/rayctl/cmd/config"
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
@@ -45,7 +46,8 @@ func NewSubmit(a *app.App) *cobra.Command {
 		Long: "submit runs COMMAND (default: job.entrypoint of the cluster file) as a Ray job, shows its output and exits with its exit code.\n" +
 			"If there is a cluster file, its job section applies (workingDir, env and the rest); flags override it.\n" +
 			"Ctrl-C stops watching, not the job. With --submission-id you can repeat the command: the driver runs once.\n" +
-			"With -o stdout has only the document that -o asks for (json: the job), and the driver's output goes to stderr.",
+			"With -o stdout has only the document that -o asks for (json: the job as Ray has it,\n" +
+			"with its state and submissionId as in `rayctl status -o json`), and the driver's output goes to stderr.",
 		Example: "  rayctl submit -- python eval.py --step 100\n" +
 			"  rayctl submit dev --working-dir . --env SEED=1 -- python a.py\n" +
 			"  rayctl submit --address http://127.0.0.1:8265 -d -- python a.py",
@@ -116,13 +118,13 @@ func runSubmit(ctx context.Context, a *app.App, o *submitOptions) error {
 	if o.output.Format == app.FormatName {
 		fmt.Fprintln(a.Out, id)
 	}
-	if _, err := o.output.Structured(a.Out, done.Job); err != nil {
+	if _, err := o.output.Structured(a.Out, documentOf(done.Job)); err != nil {
 		return err
 	}
 	if done.Status == dashboardclient.JobFailed {
 		output.HintMissing(a.UI)
 	}
-	return jobOutcome(a, done)
+	return jobend.Outcome(a, done.Job, done.notStarted)
 }
 
 // jobSection is the job section of the cluster file, overridden by flags.
@@ -257,7 +259,7 @@ func answerSubmitted(ctx context.Context, a *app.App, c *app.Connection, o *subm
 		if err != nil {
 			return err
 		}
-		_, err = o.output.Structured(a.Out, job)
+		_, err = o.output.Structured(a.Out, documentOf(job))
 		return err
 	default:
 		_, err := fmt.Fprintln(a.Out, id)

@@ -29,6 +29,9 @@ func TestSubmitLines(t *testing.T) {
 		{Args: "submit -c dev --submission-id mine --no-wait -- true", Out: "mine\n", Err: "next: `rayctl logs -c dev mine -f`; `rayctl stop -c dev mine`"},
 		{Args: "submit dev --submission-id mine --no-wait -o json --metadata a=b -- true", Out: `"a": "b"`},
 		{Args: "submit dev -o json -- true", Out: `"driver_exit_code": 0`, JSON: true, Err: "hello\nworld\n"},
+		{Args: "submit dev -o json -- true", Out: `"state": "SUCCEEDED"`, JSON: true},
+		{Args: "submit dev -o yaml -- true", Out: "status: SUCCEEDED\n"},
+		{Args: "submit dev --detach --submission-id mine -o json -- true", Out: `"submissionId": "mine"`, JSON: true},
 		{Args: "submit dev -o name --submission-id mine -- true", Out: "mine\n", Err: "hello\nworld\n"},
 		{Args: "submit dev -d --submission-id mine -- true", Out: "mine\n", Err: "next: `rayctl logs -c dev mine -f`"},
 		{Args: "submit dev --detach --submission-id mine -o json -- true", Out: `"submission_id": "mine"`, JSON: true},
@@ -81,6 +84,7 @@ func TestJobLines(t *testing.T) {
 		{Args: "jobs -c dev -o name", Out: "raysubmit_1\n"},
 		{Args: "jobs dev -o wide", Out: "SUBMISSION"},
 		{Args: "jobs dev -o json", Out: `"submission_id": "raysubmit_1"`},
+		{Args: "jobs dev -o json", Out: `"submissionId": "raysubmit_1"`},
 		{Args: "job list dev -o name", Out: "raysubmit_1\n"},
 		{Args: "jobs dev raysubmit_1", Out: "command     python a.py\n"},
 		{Args: "jobs -c dev raysubmit_1 -o json", Out: `"submission_id": "raysubmit_1"`},
@@ -116,7 +120,7 @@ func TestJobLines(t *testing.T) {
 		{Args: "logs dev --tail -1", Code: runstate.CodeUsage, Err: "--tail and --attempt cannot be negative"},
 		{Args: "logs dev --attempt 1 --node x", Code: runstate.CodeUsage, Err: "--attempt applies to a run's own output"},
 		{Args: "logs a b c", Code: runstate.CodeUsage, Err: "`rayctl logs` takes a cluster and a job"},
-		{Args: "logs nosuch", Code: runstate.CodeSpec, Err: `no cluster named "nosuch"`},
+		{Args: "logs nosuch", Code: runstate.CodeSpec, Err: `no cluster named "nosuch": ` + "`rayctl ls` shows yours, and `rayctl logs -c CLUSTER nosuch` shows the output of a job\n"},
 		{Args: "stop -c dev raysubmit_1", Err: "job raysubmit_1 is SUCCEEDED"},
 		{Args: "stop -c dev raysubmit_1 --no-wait", Err: "local cluster dev"},
 		{Args: "stop dev raysubmit_1", Err: "job raysubmit_1 is SUCCEEDED"},
@@ -134,7 +138,7 @@ func TestJobLines(t *testing.T) {
 	apptest.Run(t, verbs, func() launcher.Launcher { return (&apptest.Launcher{Ray: &apptest.Ray{}}).With("dev") }, []apptest.Line{
 		{Args: "jobs", Err: "there is no job"},
 		{Args: "jobs -o json", Out: "[]\n"},
-		{Args: "logs", Code: runstate.CodeSpec, Err: "the cluster had no job yet: `rayctl submit -- COMMAND` runs one"},
+		{Args: "logs", Code: runstate.CodeSpec, Err: "the cluster had no job yet: `rayctl submit -- COMMAND` runs one, and `rayctl serve logs` shows the logs of applications"},
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
@@ -41,6 +42,10 @@ func newApply(a *app.App) *cobra.Command {
 		Example: "  rayctl serve apply -f serve.yaml\n  rayctl serve apply -f - dev < serve.yaml",
 		Args:    app.NoDash(1, "one cluster"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 && strings.Contains(args[0], ":") {
+				return app.UsageError("`rayctl init serve` writes one, and so does `serve build "+shellescape.Quote(args[0])+" -o serve.yaml` of Ray",
+					"%q is an application's import path, and `rayctl serve apply` needs a config file", args[0])
+			}
 			if err := o.chooseFile(a); err != nil {
 				return err
 			}
@@ -67,7 +72,7 @@ func (o *applyOptions) chooseFile(a *app.App) error {
 		return nil
 	}
 	if info, err := os.Stat(defaultFile); err != nil || info.IsDir() {
-		return app.UsageError("give -f FILE", "`rayctl serve apply` needs a config file, and there is no "+defaultFile+" here")
+		return app.UsageError("give -f FILE, or `rayctl init serve` writes one", "`rayctl serve apply` needs a config file, and there is no "+defaultFile+" here")
 	}
 	o.file = defaultFile
 	a.UI.Note("using %s", defaultFile)

@@ -52,7 +52,7 @@ func place(ctx context.Context, a *app.App, c *app.Connection, file string, conf
 func keepPlace(c *app.Connection, file string, now *dashboardclient.ServeHTTP, config, options map[string]any) error {
 	for key, present := range map[string]any{"host": now.Host, "port": float64(now.Port)} {
 		if wanted, given := options[key]; given && wanted != present {
-			return launcher.Fail(runstate.CodeSpec, nil, "`rayctl serve delete"+c.Flags()+"` ends Serve with all applications, and the next apply starts it anew",
+			return launcher.Fail(runstate.CodeSpec, nil, "`rayctl serve delete"+c.Flags()+" --all` ends Serve with all applications, and the next apply starts it anew",
 				"%s: http_options.%s is %v, but Serve runs on the cluster and listens on %s", file, key, wanted, address(now))
 		}
 		options[key] = present

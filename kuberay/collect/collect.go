@@ -38,6 +38,7 @@ type Finder struct {
 	// State asks a cluster's keeper; Terminate ends a cluster.
 	State     func(ctx context.Context, id launcher.ID) (*runstate.State, error)
 	Terminate func(ctx context.Context, id launcher.ID, end launcher.End) error
+	Now       func() time.Time // nil: time.Now
 }
 
 // Find returns the repairs that are needed, and changes nothing:
@@ -57,6 +58,9 @@ func (f *Finder) Find(ctx context.Context) ([]Repair, error) {
 	var failures []error
 	starting := map[string]*observe.Snapshot{}
 	for name, o := range all {
+		if f.Now != nil {
+			o.Now = f.Now()
+		}
 		if owner, known := o.Owner(); !known || !observe.SameOwner(owner, f.Owner) {
 			continue
 		}

@@ -126,7 +126,12 @@ func tryJob(c *api.Client, s *spec.ClusterSpec, p *objects.Plan) *batchv1.Job {
 		job.Spec.Parallelism = ptr.To(int32(0))
 		job.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "none", Image: "none"}}}
 	}
-	job.Spec.Template.Labels = objects.Merged(labels, map[string]string{objects.LabelManagedBy: objects.ManagedBy}) // for the namespace's NetworkPolicies
+	// What the keeper's pod has by kuberay.keeperPatch and for meshes; it is nobody's cluster. Of rayctl's own labels NetworkPolicies need one.
+	own := objects.Merged(job.Spec.Template.Labels)
+	for _, name := range []string{objects.LabelName, objects.LabelOwner, objects.LabelRole} {
+		delete(own, name)
+	}
+	job.Spec.Template.Labels = objects.Merged(own, labels, map[string]string{objects.LabelManagedBy: objects.ManagedBy})
 	return job
 }
 

@@ -52,6 +52,9 @@ func TestWarned(t *testing.T) {
 	if s.Exit.Cause != runstate.CauseMax || s.Exit.Code != runstate.CodeTimeLimit {
 		t.Errorf("exit: %+v", s.Exit)
 	}
+	if s.Job.State != runstate.JobStopped || s.Job.Message != s.Exit.Message { // Ray's own message is that of every stop
+		t.Errorf("job: %+v", s.Job)
+	}
 	if log := r.log(); !strings.Contains(log, "draining {} True\nsaved\n") {
 		t.Errorf("the driver printed %q", log)
 	}

@@ -191,7 +191,8 @@ type Lifetime struct {
 	Queue units.Limit `json:"queue,omitzero"`
 	// Max is how long an attempt may run, counted from the admission of the gang, which is when its nodes are granted, so that the start of Ray is
 	// included (exit code 124). On local that is the launch, on Slurm the start of the job, on KubeRay the head's first answer. rayctl requests some
-	// minutes more from Slurm (--time) for the driver's grace; if the partition's limit does not allow this, the end begins earlier by this time. Default:
+	// minutes more from Slurm (--time) for the driver's grace; if the partition's limit does not allow this, the end begins earlier by this time. The
+	// driver finds the moment in RAYCTL_ENDS_AT; then it gets SIGTERM, and job.grace to save. Default:
 	// for up 12h; for run no limit, on Slurm then the partition's default.
 	Max units.Limit `json:"max,omitzero" changeable:"true"`
 	// Start is how long it may take from the admission of the gang until all nodes are alive: to pull the image, to run setup, to start Ray. After that

@@ -57,7 +57,7 @@ func (l *Launcher) CollectEnvironments(_ context.Context, dryRun bool) ([]launch
 			inUse[c.Record.EnvDir] = true
 		}
 	}
-	return l.collectEnvironments(dryRun, rayenv.Launching, inUse)
+	return l.collectEnvironments(dryRun, launcher.EnvironmentTaken, inUse)
 }
 
 // collectEnvironments spares the environments of these clusters, and those of which a process runs, such as a keeper of another launcher.

@@ -11,13 +11,8 @@ import (
 	"github.com/rayctl/rayctl/launcher/filelock"
 )
 
-// How long an environment is kept without being used.
-const (
-	// UnusedFor is for those that may be wanted again.
-	UnusedFor = 90 * 24 * time.Hour
-	// Launching is the time in which a launch that has just chosen an environment appears among the clusters that use it.
-	Launching = 10 * time.Minute
-)
+// UnusedFor is how long an environment that may be wanted again is kept without being used.
+const UnusedFor = 90 * 24 * time.Hour
 
 // Collect removes interrupted installations and environments that were not used for so long. inUse lists those that must stay.
 func Collect(cacheDir string, dryRun bool, unused time.Duration, inUse func(dir string) bool) ([]launcher.Collected, error) {

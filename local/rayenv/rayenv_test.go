@@ -349,7 +349,7 @@ func TestCollect(t *testing.T) {
 	if err != nil || len(listed) != 2 || listed[1].Dir != fresh || listed[1].Bytes != 5000 || listed[0].Used.Unix() != old.Unix() {
 		t.Errorf("listed %+v, %v", listed, err)
 	}
-	got, err := Collect(cache, false, Launching, func(string) bool { return false })
+	got, err := Collect(cache, false, launcher.EnvironmentTaken, func(string) bool { return false })
 	if err != nil || len(got) != 1 || got[0].Name != busy {
 		t.Errorf("all that is unused: %+v, %v", got, err)
 	}

@@ -170,6 +170,7 @@ func TestRayJobsFlags(t *testing.T) {
 		t.Errorf("--runtime-env: %q", got)
 	}
 	contains(t, "the job", u.want(0, "jobs", "flags", "-c", "shared").out, "flags", "SUCCEEDED", "python main.py")
+	contains(t, "waited for", u.want(0, "wait", "shared", "flags").err, "job flags is SUCCEEDED")
 	u.want(0, "jobs", "delete", "-c", "shared", "flags")
 	u.want(65, "jobs", "delete", "-c", "shared", "flags")
 	archive, err := os.Create(filepath.Join(u.dir, "code.zip"))

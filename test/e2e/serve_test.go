@@ -125,6 +125,7 @@ func TestTwoServes(t *testing.T) {
 	get(t, urls["second"])
 	following.until("printed here", 2)
 	following.cmd.Process.Signal(syscall.SIGINT)
+	contains(t, "none chosen", u.want(runstate.CodeUsage, "serve", "delete", "second").err, "Serve has the applications a, b")
 	u.want(0, "serve", "delete", "second", "b")
 	contains(t, "the rest", u.want(0, "serve", "list", "second", "-o", "name").out, "a\n")
 	if said := get(t, strings.TrimSuffix(urls["second"], "b")+"a"); said != "second" {

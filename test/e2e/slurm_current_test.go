@@ -4,126 +4,19 @@ package e2e
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
 
-// twoNodes are salloc's arguments.
-var twoNodes = []string{"--quiet", "--partition=gpu", "--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=2", "--mem=8G"}
-
-// allocation is a shell in a real allocation of two nodes, as users of salloc have it, with a step of their own.
-type allocation struct {
-	*site
-	id     string
-	dir    string // shared by all
-	python string
-	lines  io.WriteCloser
-	ended  chan error
-	n      int
-}
-
-func (s *site) salloc(python string) *allocation {
-	s.t.Helper()
-	a := &allocation{site: s, dir: filepath.Join(s.Dir, "shared", "current"), python: python, ended: make(chan error, 1)}
-	if err := os.Mkdir(a.dir, 0o755); err != nil {
-		s.t.Fatal(err)
-	}
-	c := s.Command(context.Background(), "", "salloc", append(twoNodes, "sh")...)
-	c.Env = append(c.Env, "XDG_RUNTIME_DIR="+s.Home(""))
-	lines, err := c.StdinPipe()
-	if err == nil {
-		err = c.Start()
-	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	a.lines = lines
-	go func() { a.ended <- c.Wait() }()
-	s.t.Cleanup(func() { lines.Close() })
-	a.id, _ = a.sh(`echo $SLURM_JOB_ID; srun --overlap --nodes=1 --ntasks=1 --job-name=mine sleep 3000 >/dev/null 2>&1 &`)
-	s.Await(s.t, "the user's own step", func(context.Context) (bool, error) { return strings.Contains(a.steps(), "mine"), nil })
-	return a
-}
-
-// begin lets the shell run a line, and returns the name of the files with its output and its code.
-func (a *allocation) begin(line string) string {
-	a.t.Helper()
-	a.n++
-	file := filepath.Join(a.dir, strconv.Itoa(a.n))
-	if _, err := fmt.Fprintf(a.lines, "(%s\n) >%[2]s.out 2>&1 </dev/null; echo $? >%[2]s.part; mv %[2]s.part %[2]s.code\n", line, file); err != nil {
-		a.t.Fatal(err)
-	}
-	return file
-}
-
-// sh runs a line to its end.
-func (a *allocation) sh(line string) (out string, code int) {
-	a.t.Helper()
-	return a.end(a.begin(line))
-}
-
-func (a *allocation) end(file string) (out string, code int) {
-	a.t.Helper()
-	a.Await(a.t, "the end of a line in the allocation", func(context.Context) (bool, error) {
-		_, err := os.Stat(file + ".code")
-		return err == nil, nil
-	})
-	text, _ := os.ReadFile(file + ".code")
-	code, _ = strconv.Atoi(strings.TrimSpace(string(text)))
-	said, _ := os.ReadFile(file + ".out")
-	return strings.TrimSpace(string(said)), code
-}
-
-// current is a command line of rayctl in the allocation.
-func (a *allocation) current(verb, args string) string {
-	return "exec " + home.rayctl + " " + verb + " --launcher slurm --slurm-job current --set ray.python=" + a.python + " --cpus-per-worker 1 --memory-per-worker 1Gi " + args
-}
-
-// steps are the names of the steps of all of the user's jobs.
-func (a *allocation) steps() string {
-	a.t.Helper()
-	out, err := a.Slurm(a.t.Context(), "squeue", "--me", "--noheader", "--steps", "--format=%j")
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return out
-}
-
-// alone expects that nothing of the run is left, and that all of the user's is.
-func (a *allocation) alone(after string) {
-	a.t.Helper()
-	var steps string
-	a.Await(a.t, "no step of "+after, func(context.Context) (bool, error) {
-		steps = a.steps()
-		return !strings.Contains(steps, "ray"), nil
-	})
-	jobs, err := a.Slurm(a.t.Context(), "squeue", "--me", "--noheader", "--format=%i %T")
-	if !strings.Contains(steps, "mine") || jobs != a.id+" RUNNING" || err != nil {
-		a.t.Errorf("after %s: steps %q, jobs %q, %v", after, steps, jobs, err)
-	}
-}
-
-// printed waits until the driver of a run has printed a text.
-func (a *allocation) printed(name, text string) {
-	a.t.Helper()
-	a.Await(a.t, name+" to print "+text, func(context.Context) (bool, error) {
-		out, _ := os.ReadFile(filepath.Join(a.Home(""), ".rayctl", "runs", name, "1", "driver.log"))
-		return strings.Contains(string(out), text), nil
-	})
-}
-
 // inAllocation: clusters are steps of an allocation that stays its owner's, one after the other, whatever ends them.
-func (s *site) inAllocation(t *testing.T, python string) {
+func (s *site) inAllocation(t *testing.T, python, image string) {
 	a := s.salloc(python)
 	t.Run("Refused", a.refusesHere)
-	t.Run("TwoNodes", a.twoNodes)
+	t.Run("TwoNodes", func(t *testing.T) { a.twoNodes(t, image) })
 	t.Run("ClientKilled", a.clientKilled)
 	t.Run("Script", a.limitInScript)
 	t.Run("NewJob", a.newJob)
@@ -183,10 +76,23 @@ func (a *allocation) refusesHere(t *testing.T) {
 	}
 }
 
-func (a *allocation) twoNodes(t *testing.T) {
+// twoNodes: each node is a step, in a container, and has one of the two GPUs that the allocation has there.
+func (a *allocation) twoNodes(t *testing.T, image string) {
 	a.t = t
-	out, code := a.sh(a.current("run", `--name two --workers 2 -- python -c 'import ray; ray.init(); print(*sorted(n["NodeManagerHostname"] for n in ray.nodes()), ray.cluster_resources()["CPU"])'`))
-	if code != 0 || !strings.Contains(out, "node1 node2 2.0\n") {
+	const look = `import os, ray
+ray.init(log_to_driver=False)
+@ray.remote(num_cpus=1, num_gpus=1, scheduling_strategy="SPREAD")
+def has():
+    return " ".join([ray.util.get_node_ip_address(), os.environ["CUDA_VISIBLE_DEVICES"], os.environ["CONTAINER_PROGRAM"], os.environ["CONTAINER_OPTIONS"], os.environ["APPTAINER_CONTAINER"]])
+print(*sorted(n["NodeManagerHostname"] for n in ray.nodes()), ray.cluster_resources()["CPU"], ray.cluster_resources()["GPU"])
+print(*sorted(ray.get([has.remote(), has.remote()])), sep="\n")`
+	program := filepath.Join(a.dir, "look.py")
+	if err := os.WriteFile(program, []byte(look), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, code := a.sh(a.current("run", "--name two --workers 2 --gpus-per-worker h100:1 --image "+image+" --set slurm.containerRuntime=apptainer --set 'mounts=[{mountPath: "+a.dir+", source: {slurm: "+a.dir+"}}]' -- python "+program))
+	each := `\S+ [01] apptainer --nv ` + regexp.QuoteMeta(image) + `\n`
+	if code != 0 || !regexp.MustCompile(`node1 node2 2.0 2.0\n`+each+each).MatchString(out) {
 		t.Errorf("code %d, %s\n%s", code, out, a.story())
 	}
 	a.alone("two")

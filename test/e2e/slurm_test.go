@@ -84,6 +84,7 @@ func TestSlurmExamples(t *testing.T) {
 	s := newSite(t, slurmtest.Options{
 		Nodes: 4, GPUs: []slurmtest.GPU{{Type: "h100", Count: 8}}, LoginSSH: true, TwoFactors: os.Getuid() == 0,
 		Partitions: []slurmtest.Partition{{Name: "gpu", Nodes: "node[1-3]", Default: true}, {Name: "cpu", Nodes: "node4"}},
+		Settings:   map[string]string{"MaxArraySize": "1"},
 	}, filepath.Dir(filepath.Dir(python)))
 	s.addLogin1()
 	interpreter, err := filepath.EvalSymlinks(python)
@@ -113,6 +114,9 @@ func TestSlurmExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if id, err := s.Submit(t.Context(), "true", "--array=0,1"); err == nil { // what slurm-elastic.yaml's nodes are elsewhere
+		t.Errorf("this site is to refuse job arrays, and has made %s", id)
+	}
 	files, _ := filepath.Glob(example(t, "slurm-*.yaml"))
 	for _, file := range files {
 		name := filepath.Base(file)
@@ -132,7 +136,7 @@ func TestSlurmExamples(t *testing.T) {
 			contains(t, "the receipt", r.err, "succeeded")
 		})
 	}
-	t.Run("allocation", func(t *testing.T) { s := *s; s.t = t; s.inAllocation(t, python) })
+	t.Run("allocation", func(t *testing.T) { s := *s; s.t = t; s.inAllocation(t, python, image) })
 	t.Run("serve", func(t *testing.T) { s := *s; s.t = t; s.serves(python) })
 	t.Run("password", func(t *testing.T) { s := *s; s.t = t; s.logsIn(python) })
 	s.endMasters()

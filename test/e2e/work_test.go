@@ -24,7 +24,12 @@ import (
 func TestEnv(t *testing.T) {
 	u := sharedCluster(t)
 	u.want(0, "submit", "shared", "-q", "--submission-id", "seen-by-ray", "--", "true")
-	script := `before=$PATH; eval "$("$RAYCTL" env shared)" && eval "$("$RAYCTL" env shared)" && ray job list && ray status && python -c '
+	script := `before=$PATH; python -c '
+import os, subprocess
+exec(subprocess.check_output([os.environ["RAYCTL"], "env", "shared", "--python"], text=True))
+import ray
+ray.init(log_to_driver=False)
+print("python sees", len(ray.nodes()))' && eval "$("$RAYCTL" env shared)" && eval "$("$RAYCTL" env shared)" && ray job list && ray status && python -c '
 import ray
 ray.init(log_to_driver=False)
 print("nodes", len(ray.nodes()))' && eval "$("$RAYCTL" env --unset)" && [ "$PATH" = "$before" ] && echo "left:$RAY_ADDRESS$RAY_API_SERVER_ADDRESS" &&
@@ -37,7 +42,7 @@ print("nodes", len(ray.nodes()))' && eval "$("$RAYCTL" env --unset)" && [ "$PATH
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	contains(t, "the output", string(out), "seen-by-ray", "nodes 2", "left:\n", "/4.0 CPU")
+	contains(t, "the output", string(out), "seen-by-ray", "python sees 2", "nodes 2", "left:\n", "/4.0 CPU")
 	vars := decode[map[string]string](t, u.want(0, "env", "shared", "-o", "json").out)
 	info, err := os.Stat(vars["RAY_AUTH_TOKEN_PATH"])
 	if err != nil || info.Mode().Perm() != 0o600 {

@@ -26,7 +26,7 @@ const order = `
 docs/gen docs/share cmd/rayctl
 cmd
 cmd/clusters cmd/jobs cmd/serve cmd/access cmd/files
-cmd/clusters/report cmd/clusters/interrupt cmd/app/apptest
+cmd/clusters/report cmd/clusters/interrupt cmd/app/apptest cmd/app/jobend
 cmd/app cmd/app/watcher cmd/app/driverend
 cmd/app/rayclient cmd/config cmd/launched cmd/terminal cmd/dashproxy cmd/tarstream
 

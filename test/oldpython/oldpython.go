@@ -1,17 +1,29 @@
-// Package oldpython finds Pythons that are too old for rayctl, as sites have them: RHEL 8 has 3.6. No test needs one: Debian has no package of them.
+// Package oldpython has Pythons that are too old for rayctl, as sites have them: RHEL 8 has 3.6. No package registry has one for the machines of the tests, so
+// where there is none a stand-in takes its place, which copies what matters of it (standin.py).
 package oldpython
 
 import (
 	"context"
+	_ "embed" // standin.py
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"testing"
+
+	"al.essio.dev/pkg/shellescape"
 )
+
+// Only is the environment variable that lets tests see the stand-in alone, whatever the machine has.
+const Only = "RAYCTL_TEST_STAND_IN_PYTHON"
 
 // Find returns the interpreter of a version, such as "3.6", or "" if this machine has none. It is the program itself, not a shim of pyenv, so that it also works where
 // only its directory is visible.
 func Find(ctx context.Context, version string) string {
+	if os.Getenv(Only) != "" {
+		return ""
+	}
 	candidates := []string{"/usr/libexec/platform-python"} // RHEL's own
 	if path, err := exec.LookPath("python" + version); err == nil {
 		candidates = append(candidates, path)
@@ -28,6 +40,38 @@ func Find(ctx context.Context, version string) string {
 		}
 	}
 	return ""
+}
+
+//go:embed standin.py
+var standIn []byte
+
+// Python36 returns a Python 3.6 whose files are below the directory above its own: the machine's, else the stand-in, which runs by another Python; "": python3.
+func Python36(t testing.TB, by string) string {
+	t.Helper()
+	if found := Find(t.Context(), "3.6"); found != "" {
+		return found
+	}
+	t.Log("this machine has no Python 3.6: a stand-in takes its place")
+	return StandIn(t, by)
+}
+
+// StandIn makes the stand-in.
+func StandIn(t testing.TB, by string) string {
+	t.Helper()
+	if by == "" {
+		out, err := exec.CommandContext(t.Context(), "python3", "-c", "import sys; print(sys.executable, end='')").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		by = string(out)
+	}
+	dir := t.TempDir()
+	program, text := filepath.Join(dir, "bin", "python3.6"), filepath.Join(dir, "standin.py")
+	command := "#!/bin/sh\nexec " + shellescape.QuoteCommand([]string{by, "-S", text, program}) + ` "$@"` + "\n"
+	if err := errors.Join(os.Mkdir(filepath.Dir(program), 0o755), os.WriteFile(text, standIn, 0o644), os.WriteFile(program, []byte(command), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	return program
 }
 
 // As makes a directory with the interpreter under the name python3, for a PATH in which it is found first.

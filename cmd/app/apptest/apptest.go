@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -74,8 +75,9 @@ type Line struct {
 	Before string
 	// Calls are the calls on the launcher that change something.
 	Calls []string
-	// Interrupt sends SIGINT as soon as something is written to stdout.
-	Interrupt bool
+	// Interrupt sends SIGINT as soon as something is written to stdout, InterruptAt as soon as this was written to stderr.
+	Interrupt   bool
+	InterruptAt string
 	// Files are there, Later ones only after Before; Made is a file that is there afterwards.
 	Files, Later map[string]string
 	Made         string
@@ -134,7 +136,7 @@ func Run(t *testing.T, tree func(*app.App) *cobra.Command, open func() launcher.
 // execute runs one line.
 func execute(t *testing.T, tree func(*app.App) *cobra.Command, l launcher.Launcher, line Line) (code int, out, said string) {
 	t.Helper()
-	a, _, stderr := New()
+	a, _, _ := New()
 	a.Getenv, a.In = os.Getenv, strings.NewReader(line.Stdin)
 	a.Now = func() time.Time { return Begin.Add(time.Hour) }
 	a.InTTY, a.OutTTY, a.ErrTTY = line.Terminal, line.Terminal, line.Terminal
@@ -142,9 +144,12 @@ func execute(t *testing.T, tree func(*app.App) *cobra.Command, l launcher.Launch
 	a.Launchers[slurmspec.Name] = func(*spec.ClusterSpec, *slog.Logger) (launcher.Launcher, error) {
 		return &Launcher{Title: slurmspec.Name}, nil
 	}
-	stdout := &stdout{interrupts: line.Interrupt}
-	a.Out = stdout
-	a.Notify = func(c chan<- os.Signal, _ ...os.Signal) { stdout.signals = c }
+	var signals chan<- os.Signal
+	interrupt := sync.OnceFunc(func() { signals <- syscall.SIGINT })
+	stdout := &stream{interrupts: func(string) bool { return line.Interrupt }, interrupt: interrupt}
+	stderr := &stream{interrupts: func(s string) bool { return line.InterruptAt != "" && strings.Contains(s, line.InterruptAt) }, interrupt: interrupt}
+	a.Out, a.Err = stdout, stderr
+	a.Notify = func(c chan<- os.Signal, _ ...os.Signal) { signals = c }
 	args := strings.Fields(line.Args)
 	for i := range args {
 		args[i] = strings.TrimSuffix(args[i], "''")
@@ -153,18 +158,17 @@ func execute(t *testing.T, tree func(*app.App) *cobra.Command, l launcher.Launch
 	return code, stdout.String(), stderr.String()
 }
 
-// stdout is a buffer that may send SIGINT when it is first written to.
-type stdout struct {
+// stream is a buffer that may send SIGINT when it is written to.
+type stream struct {
 	bytes.Buffer
-	interrupts bool
-	signals    chan<- os.Signal
+	interrupts func(all string) bool
+	interrupt  func()
 }
 
-func (s *stdout) Write(p []byte) (int, error) {
+func (s *stream) Write(p []byte) (int, error) {
 	n, err := s.Buffer.Write(p)
-	if s.interrupts {
-		s.interrupts = false
-		s.signals <- syscall.SIGINT
+	if s.interrupts(s.String()) {
+		s.interrupt()
 	}
 	return n, err
 }

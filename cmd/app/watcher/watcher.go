@@ -59,8 +59,8 @@ func PhaseLine(s launcher.Status) string {
 		text = fmt.Sprintf("%s (attempt %d)", text, s.Attempt)
 	}
 	reason := s.Reason.Message
-	if s.Phase == runstate.Ready && s.Job != nil && reason == "" {
-		reason = "submitting the job"
+	if s.Phase == runstate.Ready && reason == "" {
+		reason = submitting(s.Job)
 	}
 	if reason != "" {
 		text += ": " + reason
@@ -72,6 +72,19 @@ func PhaseLine(s launcher.Status) string {
 		text += " [not reachable: " + s.Unreachable + "]"
 	}
 	return terminal.OneLine(text)
+}
+
+// submitting is what a Ready cluster with a job waits for, "" if that is nothing any more.
+func submitting(job *runstate.Job) string {
+	switch {
+	case job == nil || job.Preparing() && job.Prepare.State == runstate.JobRunning:
+		return ""
+	case job.State == runstate.JobWaiting && job.Prepare != nil && !job.Prepare.State.Terminal():
+		return "submitting job.prepare"
+	case job.State == runstate.JobWaiting || job.State == runstate.JobPending:
+		return "submitting the job"
+	}
+	return ""
 }
 
 // losses finds in successive statuses of a cluster the workers that were lost since the first one.

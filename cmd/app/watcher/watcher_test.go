@@ -104,3 +104,24 @@ func lines(texts []string) (out []string) {
 	}
 	return out
 }
+
+// TestSubmitting: a Ready cluster submits its job until the job runs, and job.prepare before it.
+func TestSubmitting(t *testing.T) {
+	job := func(state, prepare runstate.JobState) *runstate.Job {
+		if prepare == "" {
+			return &runstate.Job{State: state}
+		}
+		return &runstate.Job{State: state, Prepare: &runstate.Prepare{State: prepare}}
+	}
+	for want, jobs := range map[string][]*runstate.Job{
+		"Ready":                         {nil, job(runstate.JobRunning, ""), job(runstate.JobSucceeded, ""), job(runstate.JobWaiting, runstate.JobRunning), job(runstate.JobRunning, runstate.JobSucceeded)},
+		"Ready: submitting the job":     {job(runstate.JobWaiting, ""), job(runstate.JobPending, ""), job(runstate.JobWaiting, runstate.JobSucceeded)},
+		"Ready: submitting job.prepare": {job(runstate.JobWaiting, runstate.JobWaiting), job(runstate.JobWaiting, runstate.JobPending)},
+	} {
+		for _, j := range jobs {
+			if got := watcher.PhaseLine(launcher.Status{Phase: runstate.Ready, Job: j}); got != want {
+				t.Errorf("%+v: %q, want %q", j, got, want)
+			}
+		}
+	}
+}

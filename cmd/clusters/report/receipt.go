@@ -93,26 +93,54 @@ func RememberRefused(a *app.App, s *spec.ClusterSpec) func(error) *launcher.Rece
 
 // Read reads the receipts kept on this machine and skips unreadable ones.
 func Read(a *app.App) ([]launcher.Receipt, error) {
+	var out []launcher.Receipt
+	err := each(a, func(_ string, rc *launcher.Receipt) error {
+		out = append(out, *rc)
+		return nil
+	})
+	return out, err
+}
+
+// Forget removes the receipts of what ended before that moment.
+func Forget(a *app.App, before time.Time, dryRun bool) (removed []launcher.Collected, err error) {
+	err = each(a, func(file string, rc *launcher.Receipt) error {
+		if rc.Ended.After(before) {
+			return nil
+		}
+		if !dryRun {
+			if err := os.Remove(file); err != nil {
+				return err
+			}
+		}
+		removed = append(removed, launcher.Collected{What: "receipt", Name: rc.Name, Why: "ended " + launcher.Stamp(rc.Ended)})
+		return nil
+	})
+	return removed, err
+}
+
+// each calls use with the receipts of this machine and their files, and skips what is none.
+func each(a *app.App, use func(file string, rc *launcher.Receipt) error) error {
 	dir, err := a.CacheDir("receipts")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var out []launcher.Receipt
 	for _, f := range files {
 		data, err := os.ReadFile(f)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		var rc launcher.Receipt
-		if err := json.Unmarshal(data, &rc); err != nil {
+		rc := new(launcher.Receipt)
+		if err := json.Unmarshal(data, rc); err != nil {
 			a.Logger().Debug("not a receipt", "file", f, "error", strings.TrimSpace(err.Error()))
 			continue
 		}
-		out = append(out, rc)
+		if err := use(f, rc); err != nil {
+			return err
+		}
 	}
-	return out, nil
+	return nil
 }

@@ -12,6 +12,7 @@ from rayctl_keeper.host import process
 from rayctl_keeper.node.groups import autoscaling, members
 from rayctl_keeper.node.start import raystart
 from rayctl_keeper.run.elastic.elastic import Elastic
+from rayctl_keeper.run.elastic.sizes import Sizes
 from rayctl_keeper.run.gang.gang import Gang
 from rayctl_keeper.run.nodes.common import Nodes
 from rayctl_keeper.slurm.attempts import account
@@ -95,6 +96,12 @@ class Requests(unittest.TestCase):
         self.launch("a", 1)
         self.assertEqual([(a["id"], a["state"], bool(a["released"])) for a in self.state.doc["allocations"]],
                          [("a-0.1", "released", True), ("a-1.2", "released", True), ("a-0.3", "granted", False)])
+
+    def test_scale(self):
+        """The event has the bounds and not a change from one to the other."""
+        Sizes(ORDERS, self.directory, self.nodes, self.state).scale([{"group": "b", "min": 1, "max": 2}])
+        event = self.state.doc["timeline"][-1]
+        self.assertEqual((event["event"], event["to"], event["message"]), ("scale", "b", "at least 1 and at most 2 nodes"))
 
     def test_too_many(self):
         self.assertEqual(self.launch("b", 3), "group b has only 2 more nodes")

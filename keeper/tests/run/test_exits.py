@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import tempfile
 import time
 import unittest
 
@@ -10,12 +11,15 @@ HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [os.path.dirname(HERE), HERE]
 
 from rayctl_keeper.driver import rayjob
+from rayctl_keeper.driver.log import DriverLog
 from rayctl_keeper.ray import dashboard
+from rayctl_keeper.run.end.finalize import Ending
+from rayctl_keeper.run.job.attempts import Attempts
 from rayctl_keeper.run.limits.limits import Limits
 from rayctl_keeper.run.limits.waiting import Waiting
 from rayctl_keeper.run.resume import Resumption
 from rayctl_keeper.state import exits, model
-from rayctl_keeper.state.document import wall
+from rayctl_keeper.state.document import State, wall
 from rayctl_keeper.state.exits import AttemptLost
 from sample import orders
 
@@ -47,6 +51,17 @@ class Exits(unittest.TestCase):
         self.assertEqual(dashboard.error_line(b"Traceback:\nTimeoutError: no answer\n.\n"), "TimeoutError: no answer")
         with self.assertRaises(AttemptLost):
             end(status="FAILED", message="Job supervisor actor died: node dead", error_type="JOB_SUPERVISOR_ACTOR_DIED")
+
+    def test_stopped(self):
+        """The record of a job that was stopped has the reason, and Ray's own words where it was not."""
+        for state, want in (("STOPPED", "lifetime.max (1h) passed"), ("FAILED", "in Ray's words")):
+            with tempfile.TemporaryDirectory() as run_dir:
+                document = State(orders(), run_dir, lambda text: None)
+                log = DriverLog(run_dir, None, None)
+                document.change_program("job", state=state, message="in Ray's words")
+                ending = Ending(orders(), run_dir, None, None, None, Attempts(orders(), document, log), log, document, lambda text: None)
+                ending.complete(exits.limit_end("max", 3600), client_asks_keeper=False)
+                self.assertEqual(document.doc["job"]["message"], want)
 
     def test_sentences(self):
         self.assertEqual(exits.duration(90061), "1d1h1m1s")

@@ -84,7 +84,7 @@ class Sizes:
 
     def _show(self, name, event):
         least, largest = self.limits[name]
-        self._state.note(event, name, "", "%d to %d nodes" % (least, largest))
+        self._state.note(event, name, "", "at least %d and at most %d nodes" % (least, largest))
         self._state.change(groups=[dict(g, min=least, max=largest) if g["name"] == name else g for g in self._state.doc["groups"]])
 
 

@@ -63,7 +63,8 @@ class Ending:
         if self._state.doc["job"] is not None:
             job = self._state.doc["job"]
             begin = job["logBegin"] if job["logBegin"] < 0 else self._driver_log.begins_at
-            self._state.change(job=dict(job, outputDir=self._left(), logBegin=begin))
+            message = end.message if job["state"] == "STOPPED" else job["message"]  # Ray has the same words for every stop
+            self._state.change(job=dict(job, outputDir=self._left(), logBegin=begin, message=message))
             self._attempts.record(end.cause, end.message, end.driver[0] if end.driver else self._state.doc["job"]["exitCode"])
         self._state.final(os.path.join(self._run_dir, "result.json"), end.document(), self._driver_log.document())
 

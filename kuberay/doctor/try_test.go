@@ -1,0 +1,30 @@
+package doctor
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/rayctl/rayctl/kuberay/api"
+	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
+	"github.com/rayctl/rayctl/kuberay/objects"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// TestTriedPod: doctor's pod has the labels that the keeper's has for the site, and none by which it would be taken for a cluster's.
+func TestTriedPod(t *testing.T) {
+	s, err := spec.Decode(strings.NewReader("name: c\nlauncher: kuberay\nimage: r:2.60.0\nkuberay: {keeperPatch: {metadata: {labels: {cost: small}}}}\njob: {entrypoint: 'true'}\n"), "rayctl.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := objects.NewPlan(spec.For(s, kuberayspec.Name), "ns", "ann@laptop", gang.All())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := &spec.ClusterSpec{Name: "doctor-x"}
+	want := map[string]string{"cost": "small", "sidecar.istio.io/inject": "false", labelDoctor: "doctor-x", objects.LabelManagedBy: objects.ManagedBy}
+	if got := tryJob(&api.Client{Namespace: "ns"}, tried, p).Spec.Template.Labels; !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
