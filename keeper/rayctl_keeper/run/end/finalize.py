@@ -5,7 +5,7 @@ import time
 
 from rayctl_keeper.state.document import RESERVE
 from rayctl_keeper.state.exits import limit_end
-from rayctl_keeper.state.model import Cause, Phase
+from rayctl_keeper.state.model import Cause, JobState, Phase
 
 POLL = 0.1
 
@@ -63,7 +63,7 @@ class Ending:
         if self._state.doc["job"] is not None:
             job = self._state.doc["job"]
             begin = job["logBegin"] if job["logBegin"] < 0 else self._driver_log.begins_at
-            message = end.message if job["state"] == "STOPPED" else job["message"]  # Ray has the same words for every stop
+            message = end.message if job["state"] == JobState.STOPPED else job["message"]  # Ray has the same words for every stop
             self._state.change(job=dict(job, outputDir=self._left(), logBegin=begin, message=message))
             self._attempts.record(end.cause, end.message, end.driver[0] if end.driver else self._state.doc["job"]["exitCode"])
         self._state.final(os.path.join(self._run_dir, "result.json"), end.document(), self._driver_log.document())
