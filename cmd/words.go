@@ -11,7 +11,7 @@ import (
 // otherVerbs are verbs of other tools (docker, kubectl, Slurm, Ray) that are no verb of rayctl, and what to type. A verb that means the same as one of
 // rayctl's is an alias of it instead.
 var otherVerbs = map[string]string{
-	"get":       "`rayctl ls` lists clusters, `rayctl status NAME` shows one, `rayctl jobs NAME` lists its jobs",
+	"get":       "`rayctl ls` lists clusters, `rayctl status NAME` shows one with its nodes, `rayctl jobs NAME` lists its jobs",
 	"attach":    "`rayctl logs -f NAME` follows a run, `rayctl exec NAME` opens a shell on its head",
 	"kill":      "`rayctl down --now NAME` ends a cluster at once, `rayctl stop JOB` stops a job",
 	"nodes":     "`rayctl status NAME` lists the nodes",
@@ -34,6 +34,8 @@ var otherVerbs = map[string]string{
 	"upload":    "`rayctl cp FILE NAME:PATH` copies a file to a cluster, --working-dir sends a directory with a job",
 	"follow":    "`rayctl logs -f NAME` follows the output",
 	"monitor":   "`rayctl top -w NAME` shows what the nodes do, `rayctl status -w NAME` each change",
+	"cost":      "`rayctl history` lists what ended runs have cost, `rayctl status NAME` what one has",
+	"usage":     "`rayctl history` lists what ended runs have cost, `rayctl status NAME` what one has",
 	"prune":     "`rayctl gc` removes leftovers and old records, `rayctl down NAME` ends a cluster",
 	"clean":     "`rayctl gc` removes leftovers and old records, `rayctl down NAME` ends a cluster",
 	"restart":   "`rayctl up NAME --recreate` replaces a cluster, `rayctl run` runs a job again",

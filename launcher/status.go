@@ -37,7 +37,9 @@ type Status struct {
 	Job    *runstate.Job `json:"job,omitempty"` // nil: a cluster without a job of its own
 	// Submissions are the jobs that run or wait on such a cluster.
 	Submissions []runstate.Submission `json:"submissions,omitempty"`
-	Deadlines   runstate.Deadlines    `json:"deadlines"`
+	// EndedSubmissions are the number and the last of those that have ended; nil: none.
+	EndedSubmissions *runstate.EndedSubmissions `json:"endedSubmissions,omitempty"`
+	Deadlines        runstate.Deadlines         `json:"deadlines"`
 	// EndOnDisconnect is the time in seconds after which the keeper ends the cluster if no client renews; 0: never.
 	EndOnDisconnect float64            `json:"endOnDisconnect,omitempty"`
 	Timeline        []runstate.Event   `json:"timeline,omitempty"`
@@ -55,7 +57,7 @@ func StatusOf(st *runstate.State) Status {
 		Name: st.Name, Launcher: st.Launcher, Ours: true, SpecHash: st.SpecHash,
 		Phase: st.Phase, Reason: st.Reason, Since: st.Since, Attempt: st.Attempt,
 		Groups: slices.Clone(st.Groups), Nodes: slices.Clone(st.Nodes), GPUs: slices.Clone(st.GPUs), Allocations: slices.Clone(st.Allocations),
-		FormerAllocations: slices.Clone(st.FormerAllocations), Offers: st.Offers, Head: st.Head, Job: clone(st.Job), Submissions: slices.Clone(st.Submissions),
+		FormerAllocations: slices.Clone(st.FormerAllocations), Offers: st.Offers, Head: st.Head, Job: clone(st.Job), Submissions: slices.Clone(st.Submissions), EndedSubmissions: clone(st.EndedSubmissions),
 		Deadlines: st.Deadlines, EndOnDisconnect: st.EndOnDisconnect,
 		Timeline: inOrder(st.Timeline), Attempts: slices.Clone(st.Attempts), Exit: clone(st.Exit),
 	}

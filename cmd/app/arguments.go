@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 )
 
@@ -18,6 +19,35 @@ func UnknownCommand(c *cobra.Command, args []string) error {
 		hint = "did you mean `" + c.CommandPath() + " " + near[0] + "`?"
 	}
 	return UsageError(hint, "there is no command `%s %s`", c.CommandPath(), args[0])
+}
+
+// Repository is where the documents are.
+const Repository = "https://github.com/rayctl/rayctl"
+
+// ciNames are what people call the templates for CI systems, which `init` does not write.
+var ciNames = []string{"ci", "github", "github-actions", "gitlab", "gitlab-ci", "actions"}
+
+const ciWay = "docs/ci.md in " + Repository + " has the lines for a GitHub workflow (`uses: rayctl/rayctl/ci/github@main`) and for .gitlab-ci.yml"
+
+// CIWay is the way for somebody who asks for a template of a CI system; "" if name is none.
+func CIWay(name string) string {
+	if slices.Contains(ciNames, strings.ToLower(name)) {
+		return ciWay
+	}
+	return ""
+}
+
+// isClusterFile reports whether an argument that should be something else is a cluster file.
+func isClusterFile(word string) bool {
+	return strings.HasSuffix(word, ".yaml") || strings.HasSuffix(word, ".yml")
+}
+
+// FileNotName refuses a cluster file that was given in place of a name.
+func FileNotName(c *cobra.Command, word string) error {
+	if !isClusterFile(word) {
+		return nil
+	}
+	return UsageError("did you mean `"+c.CommandPath()+" -f "+shellescape.Quote(word)+"`?", "%q is a file, not a cluster's name", word)
 }
 
 // OtherVerb is a hidden command for a verb of other tools: it names what to type instead.

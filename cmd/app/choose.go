@@ -59,7 +59,7 @@ func choose(all []Listed, c *config.Loaded, howToName string, elsewhere func(nam
 		}
 		found, ok := single(part.clusters, part.newest)
 		if ok && c.File != "" && found.Status.Phase.Ended() && elsewhere(found.Status.Name) {
-			return Listed{}, "", launcher.Fail(runstate.CodeSpec, launcher.ErrNotFound, "`rayctl run` or `rayctl up` makes one; "+howToName+" if you mean "+found.Status.Name,
+			return Listed{}, "", launcher.Fail(runstate.CodeSpec, launcher.ErrNotFound, "`rayctl run` or `rayctl up` makes one, and a name chooses another, such as "+found.Status.Name,
 				"there is no cluster of %s (%s)", c.File, c.Spec.Name)
 		}
 		if ok {

@@ -195,7 +195,7 @@ func (a *App) Dial(ctx context.Context, c *Cluster, t launcher.Target) (*launche
 		return e, nil
 	case errors.Is(err, launcher.ErrNotFound):
 		if r, rerr := c.Launcher.Result(ctx, c.ID); rerr == nil && r.Exit != nil {
-			hint := "`rayctl logs " + string(c.ID) + "` shows its output"
+			hint := "`rayctl logs " + string(c.ID) + "` shows its output, `rayctl status " + string(c.ID) + "` its job and attempts"
 			if r.Job == nil {
 				hint = "the jobs that were submitted to it ended with it"
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -48,7 +49,7 @@ func (a *App) Prepare(root *cobra.Command) {
 			return err
 		}
 		if err := c.ValidateFlagGroups(); err != nil { // cobra checks them after this, when errors no longer count as usage errors
-			return err
+			return exclusive(err)
 		}
 		a.parsed = true
 		return nil
@@ -98,6 +99,22 @@ func (a *App) report(err error) int {
 		a.UI.Warn("%s %s", a.UI.Paint(terminal.Red, "rayctl:"), line)
 	}
 	return ExitCode(err)
+}
+
+// together matches cobra's error for flags of which only one may be given.
+var together = regexp.MustCompile(`\[([^\]]+)\] were all set`)
+
+// exclusive makes one sentence of cobra's error about a group of flags.
+func exclusive(err error) error {
+	found := together.FindStringSubmatch(err.Error())
+	if found == nil {
+		return err
+	}
+	names := strings.Fields(found[1])
+	for i := range names {
+		names[i] = "--" + names[i]
+	}
+	return UsageError("leave out all but one", "%s exclude one another", strings.Join(names, " and "))
 }
 
 // usage makes one sentence of cobra's error about the command line.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"al.essio.dev/pkg/shellescape"
+
 	"github.com/rayctl/rayctl/cmd/config"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -127,6 +129,9 @@ const rayJobPrefix = "raysubmit_"
 func IsJobID(arg string) bool { return arg != "" && spec.CheckName(arg) != nil }
 
 func (a *App) named(ctx context.Context, ls []launcher.Launcher, c *config.Loaded, name string) (*Cluster, error) {
+	if isClusterFile(name) {
+		return nil, UsageError("`-f "+shellescape.Quote(name)+"` chooses the cluster of that file", "%q is a file, not a cluster's name", name)
+	}
 	if strings.HasPrefix(name, rayJobPrefix) {
 		return nil, UsageError("`rayctl jobs -c CLUSTER JOB` shows it, `rayctl logs -c CLUSTER JOB` its output, and `rayctl stop -c CLUSTER JOB` stops it",
 			"%s is a job, not a cluster", name)

@@ -59,9 +59,10 @@ var otherFlags = map[string][]string{
 
 // Ways without a flag that several of otherWays have.
 const (
-	elasticWay = "a worker group of the cluster file has minReplicas and maxReplicas (docs/elastic.md), and `rayctl scale` changes them"
-	secretWay  = "a command line is shown to other users of the machine: `secrets: [NAME]` in the cluster file takes NAME from your environment or a file"
-	purgeWay   = "the record of what has ended is kept for lifetime.keep, and `rayctl gc --older-than 0` removes it now"
+	elasticWay  = "a worker group of the cluster file has minReplicas and maxReplicas (docs/elastic.md), and `rayctl scale` changes them"
+	secretWay   = "a command line is shown to other users of the machine: `secrets: [NAME]` in the cluster file takes NAME from your environment or a file"
+	restartsWay = "`--set job.restarts.driver=N` starts a driver that failed again, up to N times; job.restarts in the cluster file has the other causes"
+	purgeWay    = "the record of what has ended is kept for lifetime.keep, and `rayctl gc --older-than 0` removes it now"
 )
 
 // otherWays are flags of other tools for which there is another command or no need.
@@ -72,6 +73,9 @@ var otherWays = map[string]string{
 	"secrets":     secretWay,
 	"secret-env":  secretWay,
 	"purge":       purgeWay,
+	"restarts":    restartsWay,
+	"retries":     restartsWay,
+	"max-retries": restartsWay,
 	"timeout":     "`timeout 10m rayctl ...` ends it after 10 minutes with code 124",
 	"headers":     "other users of the machine can read a command line: export RAY_JOB_HEADERS, in the format of `ray job`",
 	"dry-run":     "`rayctl render` shows what a launch would create, `rayctl validate` checks the file",
@@ -143,6 +147,12 @@ func wayOf(c *cobra.Command, name string) string {
 	switch {
 	case name == "all" && c.Flags().Lookup("node") != nil:
 		return "`rayctl status NAME` lists the nodes, and --node chooses one"
+	case name == "worker" && c.Flags().Lookup("node") != nil:
+		return "use " + describedFlag(c.Flags().Lookup("node")) + "; `rayctl status NAME` lists the nodes"
+	case name == "dry-run" && c.Name() == "down":
+		return "`rayctl ls` lists the clusters that --all would end, `rayctl ls -l KEY=VALUE` those of -l"
+	case c.Name() == "init" && slices.Contains(ciNames, name):
+		return ciWay
 	case name == "all" && c.Name() == "stop":
 		return "`rayctl jobs NAME` lists the jobs, and `rayctl stop NAME JOB...` takes several"
 	case c.Name() == "scale" && slices.Contains([]string{"replicas", "workers", "nodes"}, name):
@@ -200,6 +210,9 @@ func isProgram(word string) bool {
 
 // afterDash is the error for a command that was written without --, with the whole command line as it should be.
 func (a *App) afterDash(c *cobra.Command, first string) error {
+	if isClusterFile(first) {
+		return UsageError("did you mean `"+c.CommandPath()+" -f "+shellescape.Quote(first)+"`?", "%q is a file, not a command", first)
+	}
 	before, command := strings.Fields(c.CommandPath())[1:], []string{first}
 	if i := slices.Index(a.args, first); i >= 0 {
 		before, command = a.args[:i], slices.DeleteFunc(slices.Clone(a.args[i:]), func(word string) bool { return word == "--" })

@@ -9,7 +9,9 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/config"
+	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/driverio"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -182,6 +184,50 @@ func dryUp(ctx context.Context, a *app.App, o *upOptions, l launcher.Launcher, s
 		return err
 	}
 	return plan.print(a, l)
+}
+
+// runPlan is the answer of `run --dry-run`.
+type runPlan struct {
+	Name    string `json:"name"`
+	Action  string `json:"action"` // launch; attach, where the run lives; show, where its record is
+	Command string `json:"command"`
+}
+
+// dryRun prints what run would do.
+func dryRun(ctx context.Context, a *app.App, o *runOptions, l launcher.Launcher, c *config.Loaded, p launcher.Payload) error {
+	plan := runPlan{Name: c.Spec.Name, Action: "launch", Command: driverio.UserCommand(c.Spec.Job.Entrypoint)}
+	a.NoteUnused(c.Spec, l)
+	if o.config.ExactName() != "" {
+		s, err := (&app.Cluster{Launcher: l, ID: launcher.ID(plan.Name)}).Status(ctx)
+		switch {
+		case errors.Is(err, launcher.ErrNotFound):
+		case err != nil:
+			return err
+		case s.SpecHash != spec.Hash(c.Spec):
+			return launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "choose another --name, or replace it with --recreate", "%s is another run, and run would refuse the name", plan.Name)
+		case s.Phase.Ended():
+			plan.Action = "show"
+		default:
+			plan.Action = "attach"
+		}
+	}
+	if v, ok := l.(launcher.Validator); ok && plan.Action == "launch" {
+		if err := v.Validate(ctx, c.Spec, p); err != nil {
+			return err
+		}
+	}
+	if done, err := o.output.Structured(a.Out, plan); done || err != nil {
+		return err
+	}
+	text := fmt.Sprintf("would start %s (%s): %s", c.On(), c.Reason, plan.Command)
+	switch plan.Action {
+	case "show":
+		text = "has ended: run would show its record"
+	case "attach":
+		text = "lives: run would attach to it"
+	}
+	_, err := fmt.Fprintf(a.Out, "%s %s\n", terminal.Clean(plan.Name), terminal.Clean(text))
+	return err
 }
 
 func (p upPlan) print(a *app.App, l launcher.Launcher) error {

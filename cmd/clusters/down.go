@@ -62,10 +62,11 @@ func runDown(ctx context.Context, a *app.App, o *downOptions) error {
 		return err
 	}
 	var g errgroup.Group
-	states, living := o.states(ctx, a, clusters), 0
+	states := o.states(ctx, a, clusters)
+	var living []string
 	for i, c := range clusters {
-		if !states[i].Phase.Ended() {
-			living++
+		if !states[i].Phase.Ended() && !states[i].missing {
+			living = append(living, string(c.ID))
 		}
 		switch n := runningJobs(states[i].Status); {
 		case n == 1:
@@ -75,8 +76,12 @@ func runDown(ctx context.Context, a *app.App, o *downOptions) error {
 		}
 		g.Go(func() error { return o.end(ctx, a, c, states[i]) })
 	}
-	if living > 0 {
-		a.UI.Live(fmt.Sprintf("ending %d cluster(s)", living), time.Now())
+	switch len(living) {
+	case 0:
+	case 1:
+		a.UI.Live("ending "+living[0], time.Now())
+	default:
+		a.UI.Live(fmt.Sprintf("ending %d clusters", len(living)), time.Now())
 	}
 	return g.Wait()
 }

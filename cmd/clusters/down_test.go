@@ -32,7 +32,7 @@ func TestDownAfterJobs(t *testing.T) {
 		seen []runstate.Submission
 		want string
 	}{
-		{[]runstate.Submission{job("a", runstate.JobRunning)}, "local cluster dev\nending 1 cluster"},
+		{[]runstate.Submission{job("a", runstate.JobRunning)}, "local cluster dev\nending dev\n"},
 		{[]runstate.Submission{job("a", runstate.JobRunning), job("b", runstate.JobRunning)}, "cluster dev runs a job, which is stopped\n"},
 		{[]runstate.Submission{job("c", runstate.JobPending), job("b", runstate.JobRunning)}, "cluster dev runs 2 jobs, which are stopped\n"},
 	} {

@@ -123,6 +123,17 @@ func limits(d runstate.Deadlines) []limit {
 	return all
 }
 
+// reachable are the limits that can end the cluster: lifetime.idle only ever becomes later, so that nothing after lifetime.max or lifetime.total counts.
+func reachable(d runstate.Deadlines) []limit {
+	all := limits(d)
+	for i, l := range all {
+		if l.name == "max" || l.name == "total" {
+			return all[:i+1]
+		}
+	}
+	return all
+}
+
 // text is what follows the moment in a sentence.
 func (l limit) text() string {
 	if l.name == "idleGpu" {

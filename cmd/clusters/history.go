@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,9 +34,36 @@ type past struct {
 	Ended    time.Time     `json:"ended"`
 	Exit     runstate.Exit `json:"exit"`
 	Command  string        `json:"command,omitempty"`
-	Record   bool          `json:"record"` // output and result are still available
+	// Jobs are those that were submitted to a cluster without a job of its own.
+	Jobs   *runstate.EndedSubmissions `json:"jobs,omitempty"`
+	Record bool                       `json:"record"` // output and result are still available
 	// Usage is unknown where a record has no timeline.
 	Usage *launcher.Usage `json:"usage,omitempty"`
+}
+
+// exitCode is the exit code for people. A cluster without a job that somebody ended has not failed: the code is rayctl's own, which nobody saw.
+func (p past) exitCode() string {
+	if p.Command == "" && p.Exit.Cause == runstate.CauseDown {
+		return "-"
+	}
+	return strconv.Itoa(p.Exit.Code)
+}
+
+// command is the run's, or what was submitted to a cluster without one.
+func (p past) command() string {
+	if p.Command == "" && p.Jobs != nil {
+		return endedJobs(p.Jobs)
+	}
+	return p.Command
+}
+
+// endedJobs sums up submitted jobs: 3 jobs (2 succeeded), the last: python a.py.
+func endedJobs(e *runstate.EndedSubmissions) string {
+	last := driverio.UserCommand(e.Last.Entrypoint)
+	if e.Count == 1 {
+		return fmt.Sprintf("1 job (%s): %s", strings.ToLower(string(e.Last.State)), last)
+	}
+	return fmt.Sprintf("%d jobs (%d succeeded), the last: %s", e.Count, e.Succeeded, last)
 }
 
 func pastRuns(ctx context.Context, a *app.App, o *historyOptions) ([]past, error) {
@@ -66,6 +94,7 @@ func pastRuns(ctx context.Context, a *app.App, o *historyOptions) ([]past, error
 		if s.Job != nil {
 			p.Command = driverio.UserCommand(s.Job.Entrypoint)
 		}
+		p.Jobs = s.EndedSubmissions
 		if len(s.Timeline) > 0 {
 			p.Usage = &launcher.NewReceipt(launcher.NewResult(s, launcher.LogInfo{}, nil)).Usage
 		}
@@ -146,7 +175,7 @@ func runHistory(ctx context.Context, a *app.App, o *historyOptions) error {
 			fmt.Fprintln(a.Out, terminal.Clean(p.Name))
 			continue
 		}
-		row := []string{p.Name, p.Launcher, terminal.Stamp(p.Ended), launcher.Human(p.Ended.Sub(p.Created).Seconds()), nodeSeconds(p.Usage), strconv.Itoa(p.Exit.Code), terminal.OrDash(p.Exit.Cause), terminal.OrDash(terminal.Shorten(p.Command, wide))}
+		row := []string{p.Name, p.Launcher, terminal.Stamp(p.Ended), launcher.Human(p.Ended.Sub(p.Created).Seconds()), nodeSeconds(p.Usage), p.exitCode(), terminal.OrDash(p.Exit.Cause), terminal.OrDash(terminal.Shorten(p.command(), wide))}
 		if wide {
 			row = append(row, terminal.OrDash(p.Exit.Message))
 		}
@@ -184,6 +213,14 @@ func totalNodeSeconds(list []past) string {
 		}
 	}
 	return nodeSeconds(&sum)
+}
+
+// usedText is what a run used. What a cluster without a job of its own did for submitted jobs is not counted.
+func usedText(s launcher.Status, what string, all, busy float64) string {
+	if s.Job == nil {
+		return fmt.Sprintf("%.0f %s-seconds", all, what)
+	}
+	return fmt.Sprintf("%.0f %s-seconds, %.0f of them by the driver", all, what, busy)
 }
 
 func nodeSeconds(u *launcher.Usage) string {

@@ -3,13 +3,18 @@ package clusters
 import (
 	"context"
 	"errors"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/app/driverend"
 	"github.com/rayctl/rayctl/cmd/config"
+	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/spec/units"
 )
@@ -100,4 +105,13 @@ func (d *disconnectFlag) value(a *app.App, stays bool) (time.Duration, error) {
 		return 0, app.UsageError("give 5s or more, as a short network failure would end the run", "--end-on-disconnect: %s is too short", text)
 	}
 	return t, nil
+}
+
+// hintKilled names the usual reason of a SIGKILL that nothing else explains.
+func hintKilled(ui *terminal.UI, e runstate.Exit) {
+	const killed = 128 + int(syscall.SIGKILL)
+	ours := strings.Contains(e.Message, "Ray kill") || strings.Contains(e.Message, "memory") // the message has the reason
+	if e.Origin != runstate.OriginRayctl && e.Code == killed && !ours {
+		driverend.HintKilled(ui)
+	}
 }

@@ -35,6 +35,7 @@ type runOptions struct {
 	reports     report.Files
 	detach      bool
 	recreate    bool
+	dryRun      bool
 	output      app.Output
 }
 
@@ -78,6 +79,9 @@ func NewRun(a *app.App) *cobra.Command {
 	o.reports.Add(c)
 	f.BoolVarP(&o.detach, "detach", "d", false, "return once the launch is committed, and print the run's name")
 	f.BoolVar(&o.recreate, "recreate", false, "with --name: replace the cluster or record of that name")
+	f.BoolVar(&o.dryRun, "dry-run", false, "only show what would be run, after the checks of a launch; rayctl render shows all that a launch would create")
+	c.MarkFlagsMutuallyExclusive("dry-run", "recreate")
+	c.MarkFlagsMutuallyExclusive("dry-run", "detach")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName)
 	return c
 }
@@ -106,6 +110,9 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 	}
 	if payload.EndOnDisconnect, err = o.disconnect.value(a, !o.detach); err != nil {
 		return err
+	}
+	if o.dryRun {
+		return dryRun(ctx, a, o, l, c, payload)
 	}
 	name := c.Spec.Name
 	if s := endedBefore(ctx, l, c.Spec, o); s != nil {
@@ -143,6 +150,7 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 		return app.Exit(runstate.CodeOutputLost) // `rayctl run | head` has not succeeded: the run goes on
 	}
 	err = finishRun(ctx, a, o, outcome)
+	hintKilled(a.UI, outcome.Receipt.Exit)
 	if cause := outcome.Receipt.Exit.Cause; cause == runstate.CauseDriverFailed || cause == runstate.CausePrepareFailed {
 		output.HintMissing(a.UI)
 	}

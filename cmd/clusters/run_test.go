@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/rayctl/rayctl/cmd/app"
@@ -21,4 +22,32 @@ func TestQuietFailure(t *testing.T) {
 			t.Errorf("%s: %v, %q", origin, err, stderr)
 		}
 	}
+}
+
+// TestKilledDriver: SIGKILL is explained where nothing else explains it.
+func TestKilledDriver(t *testing.T) {
+	for _, c := range []struct {
+		exit runstate.Exit
+		told bool
+	}{
+		{runstate.Exit{Origin: runstate.OriginDriver, Code: 137, Message: "the driver was ended by SIGKILL"}, true},
+		{runstate.Exit{Origin: runstate.OriginDriver, Code: 137, Message: "the driver exited with code 137"}, true}, // of a shell
+		{runstate.Exit{Origin: runstate.OriginPrepare, Code: 137}, true},
+		{runstate.Exit{Origin: runstate.OriginDriver, Code: 137, Message: "the driver was ended by SIGKILL; Ray kills when a node's memory is nearly full: 3GB of 4GB were used"}, false},
+		{runstate.Exit{Origin: runstate.OriginDriver, Code: 143}, false},
+		{runstate.Exit{Origin: runstate.OriginRayctl, Code: 137}, false},
+	} {
+		a, _, stderr := apptest.New()
+		hintKilled(a.UI, c.exit)
+		if told := strings.Contains(stderr.String(), "If nobody killed it: the kernel ends a process with SIGKILL when memory runs out"); told != c.told {
+			t.Errorf("%+v: %q", c.exit, stderr)
+		}
+	}
+}
+
+// TestDryRunOfALivingRun: the same name and spec attach to it.
+func TestDryRunOfALivingRun(t *testing.T) {
+	apptest.Run(t, apptest.Tree(NewRun), func() launcher.Launcher { return &apptest.Launcher{Waits: true} }, []apptest.Line{
+		{Before: "run --name a -d -- true", Args: "run --name a --dry-run -- true", Out: "a lives: run would attach to it\n", Calls: []string{"launch a"}},
+	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 // mostSizes bounds the arguments of scale.
@@ -56,6 +57,9 @@ func (o *scaleOptions) arguments(args []string) error {
 	if len(args) == 0 {
 		return app.UsageError("write it like worker=4, or worker=1:8", "no group and size is given")
 	}
+	if line := o.joined(args); line != "" {
+		return app.UsageError("did you mean `"+line+"`?", "a group and its size are one word")
+	}
 	for _, text := range args {
 		size, err := parseSize(text)
 		if err != nil {
@@ -67,6 +71,20 @@ func (o *scaleOptions) arguments(args []string) error {
 		o.sizes = append(o.sizes, size)
 	}
 	return nil
+}
+
+// joined is the command line that is meant if a group and its size are written as two words: worker 4, or after a name dev worker 4; else "".
+func (o *scaleOptions) joined(args []string) string {
+	words := append([]string{o.name}, args...)
+	if len(words) < 2 || len(words) > 3 {
+		return ""
+	}
+	last := len(words) - 1
+	size := words[last-1] + "=" + words[last]
+	if _, err := parseSize(size); err != nil || spec.CheckName(words[last-1]) != nil {
+		return ""
+	}
+	return strings.Join(append([]string{"rayctl", "scale"}, append(words[:last-1], size)...), " ")
 }
 
 // parseSize reads GROUP=N or GROUP=MIN:MAX.

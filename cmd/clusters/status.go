@@ -180,15 +180,18 @@ func printStatus(a *app.App, w io.Writer, s launcher.Status, used *launcher.Usag
 	for _, j := range s.Submissions {
 		rows = append(rows, []string{"job", fmt.Sprintf("%s %s %s", j.SubmissionID, j.State, terminal.Shorten(driverio.UserCommand(j.Entrypoint), false))})
 	}
+	if s.EndedSubmissions != nil {
+		rows = append(rows, []string{"ended jobs", endedJobs(s.EndedSubmissions)})
+	}
 	rows = append(rows, endRows(s, now)...)
 	if s.Exit != nil {
 		rows = append(rows, []string{"exit", s.Exit.Sentence()})
 	}
 	if used != nil {
-		rows = append(rows, []string{"used", fmt.Sprintf("%.0f node-seconds, %.0f of them by the driver", used.NodeSeconds, used.BusyNodeSeconds)})
+		rows = append(rows, []string{"used", usedText(s, "node", used.NodeSeconds, used.BusyNodeSeconds)})
 	}
 	if used != nil && used.GPUSeconds > 0 {
-		rows = append(rows, []string{"", fmt.Sprintf("%.0f GPU-seconds, %.0f of them by the driver", used.GPUSeconds, used.BusyGPUSeconds)})
+		rows = append(rows, []string{"", usedText(s, "GPU", used.GPUSeconds, used.BusyGPUSeconds)})
 	}
 	if err := terminal.Table(w, rows); err != nil {
 		return err
@@ -217,7 +220,7 @@ func endRows(s launcher.Status, now time.Time) (rows [][]string) {
 		return nil
 	}
 	var texts []string
-	for _, l := range limits(s.Deadlines) {
+	for _, l := range reachable(s.Deadlines) {
 		texts = append(texts, l.row(now, runningJobs(s) > 0))
 	}
 	if s.EndOnDisconnect > 0 {

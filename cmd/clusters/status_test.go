@@ -12,7 +12,7 @@ import (
 
 // TestEndRows: lifetime.idle does not read as if it ended a cluster that a job uses.
 func TestEndRows(t *testing.T) {
-	at, later := apptest.Begin.Add(time.Hour), apptest.Begin.Add(2*time.Hour)
+	at, later, latest := apptest.Begin.Add(time.Hour), apptest.Begin.Add(2*time.Hour), apptest.Begin.Add(3*time.Hour)
 	s := launcher.Status{Phase: runstate.Ready, Deadlines: runstate.Deadlines{Idle: &at, Max: &later}}
 	text := func() string {
 		var b strings.Builder
@@ -25,6 +25,14 @@ func TestEndRows(t *testing.T) {
 	if want := "ends 2026-01-02T04:04:05Z if no job or request comes until then (lifetime.idle, in 1 h 0 min)\n" + limit; text() != want {
 		t.Errorf("%q; want %q", text(), want)
 	}
+	s.Deadlines.Idle, s.Deadlines.IdleGPU = &latest, &latest // neither can come before lifetime.max
+	if want := "ends 2026-01-02T05:04:05Z (lifetime.max, in 2 h 0 min)\n"; text() != want {
+		t.Errorf("%q; want %q", text(), want)
+	}
+	if got, want := deadlineText(s), ", ends at 2026-01-02T05:04:05Z"; got != want {
+		t.Errorf("%q; want %q", got, want)
+	}
+	s.Deadlines.Idle, s.Deadlines.IdleGPU = &at, nil
 	s.Submissions = []runstate.Submission{{SubmissionID: "x", State: runstate.JobRunning}}
 	if want := "ends at 2026-01-02T04:04:05Z at the earliest, as a job runs: lifetime.idle counts from the end of the last job or request\n" + limit; text() != want {
 		t.Errorf("%q; want %q", text(), want)
@@ -41,5 +49,24 @@ func TestEventLine(t *testing.T) {
 	const message = "from here on the cluster does not need the client that launched it"
 	if line := eventLine(events[0]); !strings.HasSuffix(line, " "+message) || strings.Count(table.String(), message) != 1 {
 		t.Errorf("%q, %q", line, table.String())
+	}
+}
+
+// TestEndedJobs: status and history show what was submitted to a cluster without a job of its own.
+func TestEndedJobs(t *testing.T) {
+	jobs := &runstate.EndedSubmissions{Count: 1, Succeeded: 0, Last: runstate.Submission{State: runstate.JobFailed, Entrypoint: "python a.py"}}
+	if got, want := (past{Jobs: jobs}).command(), "1 job (failed): python a.py"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	jobs.Count, jobs.Succeeded = 3, 2
+	a, out, _ := apptest.New()
+	if err := printStatus(a, out, launcher.Status{Name: "x", EndedSubmissions: jobs}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if want := "ended jobs   3 jobs (2 succeeded), the last: python a.py\n"; !strings.Contains(out.String(), want) {
+		t.Errorf("%q, want %q", out, want)
+	}
+	if got := (past{Command: "python b.py", Jobs: jobs}).command(); got != "python b.py" {
+		t.Errorf("of a run: %q", got)
 	}
 }

@@ -47,6 +47,9 @@ func NewUp(a *app.App) *cobra.Command {
 		Args:    app.NoDash(1, "one name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 {
+				if err := app.FileNotName(c, args[0]); err != nil {
+					return err
+				}
 				if err := o.config.Flags.Set("name", args[0]); err != nil {
 					return err
 				}
@@ -261,7 +264,7 @@ func countNodes(s launcher.Status) (ready, wanted int) {
 // deadlineText describes when the cluster ends by itself.
 func deadlineText(s launcher.Status) string {
 	var texts []string
-	for _, l := range limits(s.Deadlines) {
+	for _, l := range reachable(s.Deadlines) {
 		text := "at " + terminal.Stamp(*l.at)
 		switch l.name {
 		case "idle":

@@ -42,6 +42,10 @@ func TestRunLines(t *testing.T) {
 		{Before: "run --name a -- true", Args: "run --name a -- true", Out: "hello\n", Err: "Run a ended at 2026-01-02T03:04:35Z, and this is its record: another --name is a new run, and --recreate replaces this one\n", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "run --name a -o json -- true", Out: `"cause": "succeeded"`, JSON: true, Err: "hello\n", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "run --name a -- false", Code: runstate.CodeSpec, Err: "the ended run a was a different one, with another command: true: choose another --name, or replace it with --recreate", Calls: []string{"launch a"}},
+		{Args: "run --name a --dry-run -- true", Out: "a would start on this machine (default launcher): true\n"},
+		{Args: "run --name a --dry-run -o json -- true", Out: `"action": "launch"`, JSON: true},
+		{Before: "run --name a -- true", Args: "run --name a --dry-run -- true", Out: "a has ended: run would show its record\n", Calls: []string{"launch a"}},
+		{Before: "run --name a -- true", Args: "run --name a --dry-run -- false", Code: runstate.CodeSpec, Err: "a is another run, and run would refuse the name: choose another --name, or replace it with --recreate", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "history", Out: "a      local      2026-01-02T03:04:35Z   30 s   30             0      succeeded   true\n", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "run --name b -o json -- true", Out: `"state": "SUCCEEDED"`, JSON: true, Calls: []string{"launch a", "launch b"}},
 		{Before: "run --name a -- true", Args: "gc --older-than 0 --history", Out: "removed record a: ended 2026-01-02T03:04:35Z\nremoved receipt a: ended 2026-01-02T03:04:35Z\n", Calls: []string{"launch a", "reconcile", "forget a"}},
@@ -158,7 +162,8 @@ func TestUpLines(t *testing.T) {
 		{Args: "down dev", Err: "Cluster dev has ended", Calls: []string{"terminate dev"}},
 		{Args: "delete dev -y", Err: "Cluster dev has ended", Calls: []string{"terminate dev"}},
 		{Args: "down dev --now", Err: "Cluster dev has ended", Calls: []string{"terminate dev now"}},
-		{Args: "down nosuch", Code: runstate.CodeSpec, Err: `no cluster named "nosuch"`, Calls: []string{"terminate nosuch"}},
+		{Args: "down rayctl.yaml", Code: runstate.CodeUsage, Err: "\"rayctl.yaml\" is a file, not a cluster's name: `-f rayctl.yaml` chooses the cluster of that file"},
+		{Args: "down nosuch", Code: runstate.CodeSpec, Err: `no cluster named "nosuch"`, Unsaid: "ending", Calls: []string{"terminate nosuch"}},
 		{Args: "down -l team=queued", Err: "Cluster queued has ended", Calls: []string{"terminate queued"}},
 		{Args: "down -l team=nosuch", Err: "there is no such cluster"},
 		{Args: "down", Code: runstate.CodeUsage, Err: "More than one cluster matches: dev, queued. Choose one by its NAME"},
@@ -198,7 +203,7 @@ func TestUpLines(t *testing.T) {
 	})
 	apptest.Run(t, verbs, func() launcher.Launcher { return &apptest.Launcher{Waits: true} }, []apptest.Line{
 		{Args: "up new -d", Err: "cluster new is Queued: 0 of 1 nodes", Calls: []string{"launch new"}},
-		{Before: "run --name a -d -- true", Args: "down a", Err: "cluster a runs a job, which is stopped\nending 1 cluster(s)\n", Calls: []string{"launch a", "terminate a"}},
+		{Before: "run --name a -d -- true", Args: "down a", Err: "cluster a runs a job, which is stopped\nending a\n", Calls: []string{"launch a", "terminate a"}},
 	})
 }
 
@@ -273,6 +278,8 @@ func TestListLines(t *testing.T) {
 		{Args: "events dev -w -o json", Interrupt: true, Code: runstate.CodeInterrupted, Out: `"event":"phase"`},
 		{Args: "events queued", Err: "cluster queued has no events yet"},
 		{Args: "history", Out: "old    local      2026-01-02T03:05:35Z   30 s   30             0      succeeded   -\n"},
+		{Before: "down dev", Args: "history dev", Out: "30 s   30             -      down    -\n", Err: "", Calls: []string{"terminate dev"}},
+		{Before: "down dev", Args: "status dev", Out: "node-seconds\n", Calls: []string{"terminate dev"}},
 		{Before: "down dev", Args: "history -n 1", Out: "old", Err: "60 node-seconds in all\n1 more: --limit 2 lists them, too\n", Calls: []string{"terminate dev"}},
 		{Before: "down dev", Args: "history -o wide -n 1", Out: "COMMAND   REASON\n", Err: "1 more", Calls: []string{"terminate dev"}},
 		{Before: "down dev", Args: "history dev -o wide", Out: "   ended by rayctl down\n", Calls: []string{"terminate dev"}},
@@ -327,7 +334,7 @@ func TestKeepLines(t *testing.T) {
 		{Args: "extend dev --max 1m", Code: runstate.CodeUsage, Err: "--max 1m: the cluster would then end earlier than at present: lifetime.max leaves it 2m: `--at-most 1m` does that, `--by DURATION` moves the end"},
 		{Args: "extend dev --at-most unlimited", Code: runstate.CodeUsage, Err: "--at-most takes a duration, not \"unlimited\": write it like 2h"},
 		{Args: "extend dev --by 0", Code: runstate.CodeUsage, Err: "--by takes a duration"},
-		{Args: "extend dev --by 1h --max 2h", Code: runstate.CodeUsage, Err: "[max by at-most]"},
+		{Args: "extend dev --by 1h --max 2h", Code: runstate.CodeUsage, Err: "--by and --max exclude one another: leave out all but one"},
 		{Args: "extend dev", Code: runstate.CodeUsage, Err: "give +DURATION, --max, --by, --at-most or --idle"},
 		{Args: "extend dev --max soon", Code: runstate.CodeUsage, Err: "--max: "},
 		{Args: "extend dev --max 4h -o name", Code: runstate.CodeUsage, Err: `no output format "name"`},

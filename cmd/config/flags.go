@@ -54,7 +54,7 @@ func AddSelection(fs *pflag.FlagSet) {
 	for _, f := range selectionFlags() {
 		addString(fs, f.flag, "", f.usage)
 	}
-	addArray(fs, "set", "", "set any key of the cluster file, as in `workers.trainer.replicas=2`")
+	addArray(fs, "set", "", "set any key of the cluster file: `KEY=VALUE`, as in workers.trainer.replicas=2")
 }
 
 // SelectionFlags are the names of the flags of AddSelection.

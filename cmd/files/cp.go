@@ -45,8 +45,8 @@ func NewCp(a *app.App) *cobra.Command {
 		Long: "cp copies between this machine and a node; one side is NAME:PATH, or :PATH for the default cluster. As with cp -r, a directory goes into DST if that\n" +
 			"is a directory, else becomes DST. Existing files are replaced only after the whole copy has arrived, and nothing is copied onto itself. The node needs tar.\n" +
 			"NAME: without a path means the content of the run's output directory (RAYCTL_OUTPUT_DIR). It is copied into DST, which is created if it is missing;\n" +
-			"repeating the copy replaces it. This also works after the run's end. Then a relative PATH is below the output directory; an absolute PATH can be any other\n" +
-			"file that the run left on the login node or on this machine. On Kubernetes only mounted storage keeps files after the end.",
+			"repeating the copy replaces it. A relative PATH to copy from is below the output directory, if it is there. This also works after the run's end. Then an\n" +
+			"absolute PATH can be any other file that the run left on the login node or on this machine. On Kubernetes only mounted storage keeps files after the end.",
 		Example: "  rayctl cp grpo-x1f3a: results\n  rayctl cp dev:/tmp/result.json .\n  rayctl cp model/ :/scratch/model --node trainer-1",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 2 {

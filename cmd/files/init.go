@@ -66,6 +66,9 @@ func templateNames() []string {
 // runInit writes the files of one template, all or none, except for programs that are there already.
 func runInit(_ context.Context, a *app.App, o *initOptions) error {
 	if !slices.Contains(templateNames(), o.template) {
+		if way := app.CIWay(o.template); way != "" {
+			return app.UsageError(way, "there is no template %q", o.template)
+		}
 		return app.UsageError("there are "+strings.Join(templateNames(), ", "), "there is no template %q", o.template)
 	}
 	dir, err := filepath.Abs(o.dir)

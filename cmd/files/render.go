@@ -48,7 +48,7 @@ func NewRender(a *app.App) *cobra.Command {
 	f := c.Flags()
 	f.BoolVar(&o.origin, "origin", false, "show each value and where it came from")
 	f.BoolVar(&o.spec, "spec", false, "show the cluster file after all layers")
-	f.BoolVar(&o.up, "up", false, "show what `up` would create")
+	f.BoolVar(&o.up, "up", false, "show what rayctl up would create")
 	f.BoolVar(&o.network, "networkpolicy", false, "show the NetworkPolicies for a namespace that denies by default")
 	f.StringVar(&o.dir, "dir", "", "write the files into this `DIR`")
 	c.MarkFlagsMutuallyExclusive("origin", "spec", "dir")
@@ -73,7 +73,7 @@ func NewValidate(a *app.App) *cobra.Command {
 		},
 	}
 	o.config.AddSpec(c)
-	c.Flags().BoolVar(&o.up, "up", false, "check what `up` would create, which needs no command")
+	c.Flags().BoolVar(&o.up, "up", false, "check what rayctl up would create, which needs no command")
 	return c
 }
 

@@ -11,7 +11,8 @@ import (
 )
 
 // source is what to copy from a cluster: a path, or without one the run's output directory. Of an ended cluster n reads what it left, and a relative path
-// is below the output directory, as no other directory of the driver is kept.
+// is below the output directory, as no other directory of the driver is kept. Of a living one it is there if the output directory has it, so that the same
+// command gets the same file before and after the end.
 func (n *nodeShell) source(ctx context.Context, c *app.Cluster, given string) (string, error) {
 	s, err := c.Status(ctx)
 	if err != nil {
@@ -25,12 +26,29 @@ func (n *nodeShell) source(ctx context.Context, c *app.Cluster, given string) (s
 	switch {
 	case given == "":
 		return n.wholeOutput(ctx, s)
-	case !s.Phase.Ended() || path.IsAbs(given):
+	case path.IsAbs(given):
 		return given, nil
+	case !s.Phase.Ended() && (s.Job == nil || !path.IsAbs(s.Job.OutputDir)):
+		return given, nil
+	case !s.Phase.Ended():
+		return n.inOutput(ctx, s.Job.OutputDir, given)
 	case s.Job == nil || !path.IsAbs(s.Job.OutputDir):
 		return "", launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "give an absolute path; what a driver writes to $RAYCTL_OUTPUT_DIR is found by its name after the end", "cluster %s has ended without an output directory, in which %q could be", c.ID, given)
 	}
 	return path.Join(s.Job.OutputDir, given), nil
+}
+
+// inOutput is the path in the output directory, if it is there, else as it was given: a command on the node begins in another directory.
+func (n *nodeShell) inOutput(ctx context.Context, output, given string) (string, error) {
+	below, found := path.Join(output, given), strings.Builder{}
+	if strings.HasSuffix(given, "/") {
+		below += "/"
+	}
+	err := n.run(ctx, nil, &found, "sh", "-c", `if [ -e "$1" ] || [ -L "$1" ]; then echo found; fi`, "sh", below)
+	if err != nil || found.Len() == 0 {
+		return given, err
+	}
+	return below, nil
 }
 
 // onHostOf makes n read the files that an ended cluster left.

@@ -67,13 +67,16 @@ func NewSubmit(a *app.App) *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&o.submissionID, "submission-id", "", "`ID` of the job (default: a new one)")
 	f.BoolVarP(&o.detach, "detach", "d", false, "return once the job is accepted, and print its id")
-	f.BoolVar(&o.detach, "no-wait", false, "the same as --detach, as in `ray job submit`")
+	f.BoolVar(&o.detach, "no-wait", false, "the same as --detach, as in ray job submit")
 	f.StringArrayVar(&o.metadata, "metadata", nil, "metadata that Ray stores with the job: `KEY=VALUE`")
 	f.Float64Var(&o.cpus, "entrypoint-num-cpus", 0, "`CPUs` reserved for the driver")
 	f.Float64Var(&o.gpus, "entrypoint-num-gpus", 0, "`GPUs` reserved for the driver")
 	f.StringVar(&o.memory, "entrypoint-memory", "", "memory reserved for the driver: `QUANTITY` such as 2Gi")
 	f.StringToStringVar(&o.resources, "entrypoint-resources", nil, "custom resources reserved for the driver: `NAME=AMOUNT`")
 	f.StringToStringVar(&o.labels, "entrypoint-label-selector", nil, "labels that the driver's node must have: `KEY=VALUE` (Ray 2.49 and later)")
+	for _, name := range []string{"entrypoint-resources", "entrypoint-label-selector"} {
+		f.Lookup(name).DefValue = "" // the help would show []
+	}
 	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName)
 	return c
 }

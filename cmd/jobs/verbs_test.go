@@ -41,7 +41,7 @@ func TestSubmitLines(t *testing.T) {
 		{Args: "submit dev", Code: runstate.CodeSpec, Err: "job.entrypoint: there is no command to run"},
 		{Args: "submit a b -- true", Code: runstate.CodeUsage, Err: "Put the command after `--`: rayctl submit a -- b true"},
 		{Args: "submit a -c b -- true", Code: runstate.CodeUsage, Err: `the cluster is given twice: "a" and by a flag`},
-		{Args: "submit -c a --address http://x -- true", Code: runstate.CodeUsage, Err: "[address cluster]"},
+		{Args: "submit -c a --address http://x -- true", Code: runstate.CodeUsage, Err: "--address and --cluster exclude one another"},
 		{Args: "submit dev --submission-id a/b -- true", Code: runstate.CodeUsage, Err: `--submission-id: the submission id "a/b"`},
 		{Args: "submit dev --metadata a -- true", Code: runstate.CodeUsage, Err: `--metadata: "a" is not a pair: write it KEY=VALUE`},
 		{Args: "submit dev --entrypoint-num-cpus -1 -- true", Code: runstate.CodeUsage, Err: "the driver's resources are numbers from 0"},

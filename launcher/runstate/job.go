@@ -80,9 +80,16 @@ func (j *Job) Preparing() bool { return j.Prepares() && j.State == JobWaiting }
 // Submission is a job that was submitted to a cluster.
 type Submission struct {
 	SubmissionID string     `json:"submissionId"`
-	State        JobState   `json:"state"` // JobPending or JobRunning
+	State        JobState   `json:"state"`
 	Entrypoint   string     `json:"entrypoint"`
 	Start        *time.Time `json:"startTime"`
+}
+
+// EndedSubmissions are the jobs that were submitted to a cluster without a job of its own and have ended.
+type EndedSubmissions struct {
+	Count     int        `json:"count"`
+	Succeeded int        `json:"succeeded"`
+	Last      Submission `json:"last"`
 }
 
 // Terminal reports whether Ray will not change the job's state any more.

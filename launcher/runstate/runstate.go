@@ -50,6 +50,8 @@ type State struct {
 	Job    *Job `json:"job"` // nil: a cluster without a job of its own
 	// Submissions are the jobs that were submitted to a cluster without a job of its own and have not ended, the newest first.
 	Submissions []Submission `json:"submissions"`
+	// EndedSubmissions are those that have ended; nil: none.
+	EndedSubmissions *EndedSubmissions `json:"endedSubmissions,omitempty"`
 
 	Committed       bool       `json:"committed"`
 	LastRenewal     *time.Time `json:"lastRenewal"`

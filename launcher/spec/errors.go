@@ -3,7 +3,11 @@ package spec
 import (
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
+
+	"github.com/rayctl/rayctl/launcher/spec/nearest"
 )
 
 // Error is one problem of a cluster file, as one sentence with a next step.
@@ -74,4 +78,59 @@ func (es Errors) orNil() error {
 		return nil
 	}
 	return es
+}
+
+// unknownKey is the error of a key that t does not have, with the nearest key, or the section of that key.
+func unknownKey(e entry, path string, t reflect.Type) *Error {
+	names := fieldNames(t)
+	hint := ""
+	if instead := insteadOf(e.key); instead != "" {
+		hint = instead
+	} else if near := nearest.Of(e.key, names); near != "" {
+		hint = "did you mean \"" + near + "\"?"
+	} else if place := elsewhere(e.key); place != "" {
+		hint = place
+	} else if place := meantKey(e.key, names); place != "" {
+		hint = place
+	} else if len(names) <= 14 {
+		hint = "the keys here are " + strings.Join(names, ", ")
+	} else {
+		hint = "`rayctl schema` lists the keys with their meaning"
+	}
+	return e.origin.errorf(path, hint, "unknown key %q", e.key)
+}
+
+// elsewhere names the place in the file where a key of this name belongs; "" if there is none.
+func elsewhere(key string) string {
+	if _, ok := findField(reflect.TypeFor[ClusterSpec](), key); ok {
+		return "it belongs at the top level of the file, without indentation"
+	}
+	best := ""
+	walkFields(reflect.TypeFor[ClusterSpec](), "", func(path string, _ reflect.Type) {
+		if strings.HasSuffix(path, "."+key) && (best == "" || strings.Count(path, ".") < strings.Count(best, ".")) {
+			best = path
+		}
+	})
+	if _, ok := findField(reflect.TypeFor[WorkerGroup](), key); ok && (best == "" || strings.HasPrefix(best, "head.")) {
+		best = "workers[]." + key
+	}
+	if best == "" {
+		return ""
+	}
+	return "did you mean " + best + "?"
+}
+
+// meantKey is the hint for a key that is called otherwise here; "" if it is unknown.
+func meantKey(key string, here []string) string {
+	name := nearest.Meaning(key)
+	switch {
+	case name == "":
+		return ""
+	case slices.Contains(here, name):
+		return "did you mean \"" + name + "\"?"
+	}
+	if _, top := findField(reflect.TypeFor[ClusterSpec](), name); top {
+		return "did you mean \"" + name + "\", which belongs at the top level of the file, without indentation?"
+	}
+	return elsewhere(name)
 }

@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/rayctl/rayctl/launcher/spec/environ"
-	"github.com/rayctl/rayctl/launcher/spec/nearest"
 	"github.com/rayctl/rayctl/launcher/spec/rayoptions"
 	"github.com/rayctl/rayctl/launcher/spec/units"
 )
@@ -212,24 +211,6 @@ func isScalar(t reflect.Type) bool {
 	}
 }
 
-// unknownKey is the error of a key that t does not have, with the nearest key, or the section of that key.
-func unknownKey(e entry, path string, t reflect.Type) *Error {
-	names := fieldNames(t)
-	hint := ""
-	if instead := insteadOf(e.key); instead != "" {
-		hint = instead
-	} else if near := nearest.Of(e.key, names); near != "" {
-		hint = "did you mean \"" + near + "\"?"
-	} else if place := elsewhere(e.key); place != "" {
-		hint = place
-	} else if len(names) <= 14 {
-		hint = "the keys here are " + strings.Join(names, ", ")
-	} else {
-		hint = "`rayctl schema` and docs/cluster-file.md list the keys"
-	}
-	return e.origin.errorf(path, hint, "unknown key %q", e.key)
-}
-
 // OptionsOfRay are the options of Ray for which the cluster file has no key. Instead has, for each of them, also what the launchers registered for it.
 func OptionsOfRay() []rayoptions.Option {
 	options := rayoptions.All()
@@ -270,24 +251,4 @@ func sectionKeys(name string) (keys []string) {
 	}
 	slices.Sort(keys)
 	return keys
-}
-
-// elsewhere names the place in the file where a key of this name belongs; "" if there is none.
-func elsewhere(key string) string {
-	if _, ok := findField(reflect.TypeFor[ClusterSpec](), key); ok {
-		return "it belongs at the top level of the file, without indentation"
-	}
-	best := ""
-	walkFields(reflect.TypeFor[ClusterSpec](), "", func(path string, _ reflect.Type) {
-		if strings.HasSuffix(path, "."+key) && (best == "" || strings.Count(path, ".") < strings.Count(best, ".")) {
-			best = path
-		}
-	})
-	if _, ok := findField(reflect.TypeFor[WorkerGroup](), key); ok && (best == "" || strings.HasPrefix(best, "head.")) {
-		best = "workers[]." + key
-	}
-	if best == "" {
-		return ""
-	}
-	return "did you mean " + best + "?"
 }

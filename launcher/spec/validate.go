@@ -164,8 +164,12 @@ func (v *Validator) replicas(p string, g WorkerGroup) {
 // tooSmall reports whether an amount of bytes lacks its unit: "16" is sixteen bytes.
 func tooSmall(q resource.Quantity) bool { return q.Sign() > 0 && q.Cmp(resource.MustParse("1Mi")) < 0 }
 
+// leastCPUs is what somebody can want for a node. 1m, a thousandth, is a mistake.
+const leastCPUs = 0.1
+
 func (v *Validator) resources(s *ClusterSpec, p string, r *NodeResources) {
 	v.FailIf(r.CPUs < 0, p+".cpus", "use a number from 0", "%v is negative", float64(r.CPUs))
+	v.FailIf(r.CPUs > 0 && r.CPUs < leastCPUs, p+".cpus", "write whole CPUs like 4, or 500m for a half", "%v of a CPU is too little for Ray", float64(r.CPUs))
 	v.FailIf(r.Memory.Sign() < 0, p+".memory", "write it like 16Gi", "%s is negative", r.Memory.String())
 	v.FailIf(r.Shm.Sign() < 0, p+".shm", "write it like 16Gi", "%s is negative", r.Shm.String())
 	v.FailIf(tooSmall(r.Memory), p+".memory", "write it with a unit, like 16Gi", "%s bytes are too little memory for Ray", r.Memory.String())

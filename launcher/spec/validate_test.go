@@ -33,6 +33,7 @@ func TestValidate(t *testing.T) {
 		{"min", "workers: [{name: a, replicas: 1, minReplicas: 2}]", "workers.a.minReplicas: 2 is more than replicas, 1"},
 		{"max", "workers: [{name: a, replicas: 3, maxReplicas: 2}]", "workers.a.maxReplicas: 2 is less than replicas, 3"},
 		{"no node", "launcher: local\nhead: {on: a}\nworkers: [{name: a, replicas: 0}]", "workers: the cluster has no node"},
+		{"a thousandth of a CPU", "workers: [{name: a, cpus: 1m}]", "workers.a.cpus: 0.001 of a CPU is too little for Ray: write whole CPUs like 4, or 500m for a half"},
 		{"negative gpus", "workers: [{name: a, gpus: -1}]", "workers.a.gpus: -1 is negative"},
 		{"type without gpus", "workers: [{name: a, gpuType: h100}]", "a GPU type is given for nodes without GPUs"},
 		{"shm", "workers: [{name: a, memory: 1Gi, shm: 2Gi}]", "workers.a.shm: 2Gi is more than memory, 1Gi"},

@@ -110,7 +110,7 @@ func ValidateHere(v *spec.Validator, s *spec.ClusterSpec) {
 
 // IgnoredHere is what launchers whose nodes are processes of this machine have no use for.
 func IgnoredHere(s *spec.ClusterSpec) []string {
-	return slices.Concat(ignored.Shm(s), ignored.IdleHead(s), ignored.Gang(s, "on this machine"), ignored.Scaling(s), ignored.IdleGPU(s), ignored.ReadOnly(s), ignored.Images(s))
+	return slices.Concat(ignored.Shm(s), ignored.IdleHead(s), ignored.PartsOfCPUs(s), ignored.Gang(s, "on this machine"), ignored.Scaling(s), ignored.IdleGPU(s), ignored.ReadOnly(s), ignored.Images(s))
 }
 
 // unused is about packages, which only this launcher installs.

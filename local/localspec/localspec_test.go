@@ -37,12 +37,13 @@ func TestValidate(t *testing.T) {
 // TestIgnored: what has no use on this machine is named once, with the reason; a file without it has no notes.
 func TestIgnored(t *testing.T) {
 	s := mustDecode(t, "head: {cpus: 1, gpus: 1, image: x}\nmounts: [{mountPath: /a, readOnly: true, source: {local: /a}}]\ngang: false\n"+
-		"lifetime: {idleGpu: 10m}\nworkers: [{name: a, shm: 1Gi, replicas: 2, minReplicas: 1}, {name: b, shm: 1Gi, maxReplicas: 3}]")
+		"lifetime: {idleGpu: 10m}\nworkers: [{name: a, shm: 1Gi, cpus: 1500m, replicas: 2, minReplicas: 1}, {name: b, cpus: 2, shm: 1Gi, maxReplicas: 3}]")
 	s = spec.For(s, "local")
 	want := []string{
 		"workers.a.shm and workers.b.shm are ignored: /dev/shm is the machine's; objectStoreMemory is the size of Ray's object store",
 		"head.cpus is ignored: a head beside workers takes no tasks, and has no part of the machine to itself; `head: {on: head}` is enough to give it a node of its own",
 		"head.gpus is ignored: a head beside workers takes no tasks, and has no part of the machine to itself; `head: {on: head}` is enough to give it a node of its own",
+		"workers.a.cpus: 1.5 is rounded up to 2, because Ray counts whole CPUs",
 		"gang: false is ignored: all required nodes start together on this machine",
 		"lifetime.idleGpu is ignored: no group has gpus",
 		"mounts[0].readOnly is ignored: without a container nothing is mounted, and the directory's own permissions decide whether it can be written",

@@ -11,13 +11,14 @@ import (
 func TestUpChanged(t *testing.T) {
 	u := newUser(t)
 	file := func(name, text string) string {
-		return u.write(name, "name: grows\nhead: {cpus: 1}\nworkers: [{name: w, minReplicas: 0, "+text)
+		return u.write(name, "name: grows\njob: {grace: 500ms}\nhead: {cpus: 1}\nworkers: [{name: w, minReplicas: 0, "+text)
 	}
 	first := file("first.yaml", "maxReplicas: 3, cpus: 1}]\nlifetime: {max: 2h, idle: 1h}\n")
 	second := file("second.yaml", "maxReplicas: 2, replicas: 1, cpus: 1}]\nlifetime: {max: 3h, idle: 30m}\nscaling: {idle: 10m}\n")
 	other := file("other.yaml", "maxReplicas: 3, cpus: 2}]\nlifetime: {max: 3h, idle: 1h}\n")
 	more := file("more.yaml", "maxReplicas: 4, cpus: 1}]\nlifetime: {max: 3h, idle: 1h}\n")
-	short := file("short.yaml", "maxReplicas: 3, cpus: 1}]\nlifetime: {max: 4s, idle: 1h}\n")
+	// What has passed when the cluster is ready, however fast that is. job.grace has to be shorter.
+	short := file("short.yaml", "maxReplicas: 3, cpus: 1}]\nlifetime: {max: 1s, idle: 1h}\n")
 	const changes = "lifetime.max: 2h -> 3h"
 
 	contains(t, "before", u.want(0, "up", "-f", first, "--dry-run").out, "grows does not exist: up would launch it")
@@ -29,7 +30,7 @@ func TestUpChanged(t *testing.T) {
 	contains(t, "as JSON", u.want(0, "up", "-f", second, "--dry-run", "-o", "json").out, `"action": "change"`, `"path": "lifetime.max"`)
 
 	for path, words := range map[string]string{
-		other: "workers.w.cpus: 1 -> 2)", more: "group w can have at most 0 to 3 nodes, and not 4", short: "lifetime.max of 4s has passed already",
+		other: "workers.w.cpus: 1 -> 2)", more: "group w can have at most 0 to 3 nodes, and not 4", short: "lifetime.max of 1s has passed already",
 	} {
 		contains(t, "what may not change", u.want(65, "up", "-f", path).err, words, "--recreate")
 		contains(t, "a dry run of it", u.want(65, "up", "-f", path, "--dry-run").err, words)
@@ -60,5 +61,7 @@ func TestUpChanged(t *testing.T) {
 	contains(t, "the file in the record", u.want(0, "up", "-f", first, "--dry-run").out, "up would change it back to this file")
 	contains(t, "the file of the keeper", u.want(0, "up", "-f", second).err, "grows: changed "+changes)
 	contains(t, "recorded", u.want(0, "up", "-f", second, "--dry-run").out, "up would change nothing")
+	u.want(0, "submit", "grows", "-q", "--", "echo", "once")
 	u.want(0, "down", "grows")
+	contains(t, "what was submitted, in the record", u.want(0, "history", "grows").out, "1 job (succeeded): echo once")
 }

@@ -118,6 +118,10 @@ job:
 		if data, err := os.ReadFile(filepath.Join(u.dir, "results", "model")); err != nil || string(data) != "weights\n" {
 			t.Errorf("the results: %q, %v", data, err)
 		}
+		u.want(0, "cp", "again:model", "model") // the same file while the run lives and after its end
+		if data, err := os.ReadFile(filepath.Join(u.dir, "model")); err != nil || string(data) != "weights\n" {
+			t.Errorf("a file of the results: %q, %v", data, err)
+		}
 		contains(t, "status", u.want(0, "status", "again").out, "/output\n")
 		contains(t, "no attempt", u.want(65, "logs", "again", "--attempt", "3").err, "again", "no attempt 3")
 	}
@@ -138,8 +142,10 @@ job:
 			t.Errorf("no case of attempt %d as %s in %s", n+1, want, flat)
 		}
 	}
-	if err := os.RemoveAll(filepath.Join(u.dir, "results")); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"results", "model"} {
+		if err := os.RemoveAll(filepath.Join(u.dir, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	each()
 }

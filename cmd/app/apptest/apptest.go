@@ -67,8 +67,8 @@ type Line struct {
 	// Args are words; '' is an empty one.
 	Args string
 	Code int
-	// Out is in stdout; "" expects nothing there. Err is in stderr.
-	Out, Err string
+	// Out is in stdout; "" expects nothing there. Err is in stderr, and Unsaid is not.
+	Out, Err, Unsaid string
 	// JSON: stdout is one JSON document and nothing else.
 	JSON bool
 	// Before is run first, on the same launcher.
@@ -113,6 +113,9 @@ func Run(t *testing.T, tree func(*app.App) *cobra.Command, open func() launcher.
 			code, out, said := execute(t, tree, l, line)
 			if code != line.Code || !strings.Contains(out, line.Out) || line.Out == "" && out != "" || !strings.Contains(said, line.Err) {
 				t.Errorf("code %d, stdout %q, stderr %q; want %d, %q, %q", code, out, said, line.Code, line.Out, line.Err)
+			}
+			if line.Unsaid != "" && strings.Contains(said, line.Unsaid) {
+				t.Errorf("stderr has %q: %q", line.Unsaid, said)
 			}
 			if line.JSON && !json.Valid([]byte(out)) {
 				t.Errorf("not one JSON document: %q", out)

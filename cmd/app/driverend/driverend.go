@@ -69,6 +69,11 @@ func (o *Output) HintMissing(ui *terminal.UI) {
 	}
 }
 
+// HintKilled names the usual reason of a SIGKILL that nothing else explains.
+func HintKilled(ui *terminal.UI) {
+	ui.Note("If nobody killed it: the kernel ends a process with SIGKILL when memory runs out, which `dmesg` on its node shows. Use less memory, or nodes with more")
+}
+
 // packageWith is the package to install for a module, for a shell.
 func packageWith(module string) string {
 	if name := packageOf[module]; name != "" {

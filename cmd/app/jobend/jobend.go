@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/app/driverend"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
@@ -22,6 +23,9 @@ func Outcome(a *app.App, j *dashboardclient.Job, notStarted string) error {
 	code, own := Code(j)
 	if name := unix.SignalName(syscall.Signal(code - 128)); own && name != "" {
 		a.UI.Note("job %s failed: the driver was ended by %s, exit code %d", Name(j), name, code)
+		if code == 128+int(syscall.SIGKILL) {
+			driverend.HintKilled(a.UI)
+		}
 	}
 	if own || code == 0 {
 		return app.ExitOrNil(code)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rayctl/rayctl/cmd/app/apptest"
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -26,6 +27,24 @@ func TestCode(t *testing.T) {
 	} {
 		if got, own := Code(&c.job); got != c.want || own != c.own {
 			t.Errorf("%+v: got %d, %v", c.job, got, own)
+		}
+	}
+}
+
+// TestSignalsAreTold: the signal that ended a driver is named, and the usual reason of SIGKILL.
+func TestSignalsAreTold(t *testing.T) {
+	for _, c := range []struct {
+		code int
+		want string
+	}{
+		{-15, "job x failed: the driver was ended by SIGTERM, exit code 143\n"},
+		{-9, "job x failed: the driver was ended by SIGKILL, exit code 137\nIf nobody killed it: the kernel ends a process with SIGKILL when memory runs out, which `dmesg` on its node shows. Use less memory, or nodes with more\n"},
+		{3, ""},
+	} {
+		a, _, stderr := apptest.New()
+		err := Outcome(a, &dashboardclient.Job{SubmissionID: "x", Status: dashboardclient.JobFailed, DriverExitCode: &c.code}, "")
+		if err == nil || stderr.String() != c.want {
+			t.Errorf("%d: %v, %q", c.code, err, stderr)
 		}
 	}
 }

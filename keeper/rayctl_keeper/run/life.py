@@ -31,7 +31,7 @@ from rayctl_keeper.run.job.packages import Packages
 from rayctl_keeper.run.job.prepare import Prepare
 from rayctl_keeper.run.limits.ends import ends_at
 from rayctl_keeper.run.limits.gpus import GpuWatch
-from rayctl_keeper.run.limits.idle import IdleWatch
+from rayctl_keeper.run.limits import idle
 from rayctl_keeper.run.limits.limits import Limits
 from rayctl_keeper.run.limits.timelimit import TimeLimit
 from rayctl_keeper.run.limits.waiting import POLL, Waiting
@@ -157,6 +157,7 @@ class Keeper:
         self.ending.try_each((
             self.nodes.close,
             lambda: self.cluster.in_use and self.grace.stop_drivers(end),
+            lambda: end.cause != Cause.LOST and self.show_submissions(),
             lambda: self.driver.collect(reachable=self.head.dashboard is not None),
             lambda: leftfiles.note(self.state, self.run_dir, self.mail.commit, self.nodes.directories()),
             lambda: end.cause != Cause.LOST and self.resumption.recover_logs(self.head.dashboard),
@@ -169,6 +170,11 @@ class Keeper:
             lambda: self.main.released("it ended with its cluster"),
             lambda: self.sharing and self.sharing.catch_up()))
         self.ending.complete(end, client_asks_keeper=self.nodes.external)
+
+    def show_submissions(self):
+        """The record of a cluster without a job of its own has what was submitted to it since the last look, and what the end has stopped."""
+        if self.cluster.in_use and not self.orders.get("job") and self.head.dashboard:
+            idle.show(self.state, self.head.dashboard.json("GET", "/api/jobs/", 2.0))
 
     def say_ended(self):
         """Pods of a run end at once then, see rayhook/leave.py."""
@@ -253,15 +259,15 @@ class Keeper:
     def keep(self):
         """A cluster without a job: until somebody or a limit ends it."""
         self.cluster.in_use = True
-        silence, idle = self.head.silence(), IdleWatch(self.limits, self.state)
+        silence, watch = self.head.silence(), idle.IdleWatch(self.limits, self.state)
         while True:
             try:
                 self.head.look(silence.patience())
-                idle.look(self.head.dashboard)
+                watch.look(self.head.dashboard)
                 silence.broken()
             except Refused as refused:
                 self.log("looking for activity: %s" % refused)
             except Unreachable as error:
                 self.limits.restart("idle", time.monotonic())
                 silence.goes_on(error)
-            self.waiting.pause(idle.pace())
+            self.waiting.pause(watch.pace())

@@ -24,6 +24,23 @@ class Submissions(unittest.TestCase):
         self.assertEqual(len(idle.submissions([job("a", "RUNNING", n) for n in range(200)])), idle.SHOWN)
 
 
+class EndedSubmissions(unittest.TestCase):
+    def test_their_number_and_the_last(self):
+        def job(name, status, end):
+            return {"submission_id": name, "status": status, "start_time": end and end - 500, "end_time": end, "entrypoint": "x" * 300}
+        jobs = [job("first", "SUCCEEDED", 1000), job("last", "FAILED", 3000), job("middle", "STOPPED", 2000), job("dev-drain-1", "STOPPED", 9000),
+                job("runs", "RUNNING", None), {"job_id": "01", "status": "SUCCEEDED", "end_time": 5000}]
+        self.assertEqual(idle.ended(jobs, "dev-drain-"), {"count": 3, "succeeded": 1, "last": {
+            "submissionId": "last", "state": "FAILED", "entrypoint": "x" * idle.LONGEST, "startTime": "1970-01-01T00:00:02.500Z"}})
+        self.assertIsNone(idle.ended(jobs[3:], "dev-drain-"))
+        with tempfile.TemporaryDirectory() as run_dir:
+            state = State({"name": "dev", "groups": []}, run_dir, lambda _line: None)
+            for known in (jobs, jobs[3:]):  # a head that was started again knows none of them
+                idle.show(state, known)
+                self.assertEqual(state.doc["endedSubmissions"]["count"], 3)
+                self.assertEqual([s["submissionId"] for s in state.doc["submissions"]], ["runs"])
+
+
 class Timeline(unittest.TestCase):
     def test_a_start_by_another_clock(self):
         """It is neither before what was known before it, nor after the end."""

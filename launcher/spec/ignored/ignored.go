@@ -3,6 +3,7 @@ package ignored
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -38,6 +39,16 @@ func IdleHead(s *spec.ClusterSpec) (all []string) {
 	}
 	all = append(all, Nodes(s, "cpus", why, func(g spec.NodeGroup) bool { return !g.Tasks && g.CPUs > 0 })...)
 	all = append(all, Nodes(s, "gpus", why, func(g spec.NodeGroup) bool { return !g.Tasks && g.GPUs > 0 })...)
+	return all
+}
+
+// PartsOfCPUs is about cpus that are not whole where nothing limits what a node uses, so that only Ray's own count would follow from them.
+func PartsOfCPUs(s *spec.ClusterSpec) (all []string) {
+	for _, g := range s.NodeGroups() {
+		if cpus := float64(g.CPUs); g.Tasks && cpus != math.Trunc(cpus) {
+			all = append(all, fmt.Sprintf("%s.cpus: %g is rounded up to %.0f, because Ray counts whole CPUs", g.Path(), cpus, math.Ceil(cpus)))
+		}
+	}
 	return all
 }
 

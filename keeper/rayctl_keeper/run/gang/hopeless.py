@@ -3,6 +3,7 @@
 import time
 
 from rayctl_keeper.state.exits import End
+from rayctl_keeper.state.model import Phase
 
 
 class Hopeless:
@@ -14,7 +15,7 @@ class Hopeless:
 
     def check(self):
         """Raises the End of such a start."""
-        if self._watch is None or self._state.doc["phase"] in ("Ready", "Draining", "Gone"):
+        if self._watch is None or self._state.doc["phase"] in (Phase.READY, Phase.DRAINING, Phase.GONE):
             return
         found = self._watch.unstartable(time.monotonic())
         if found:

@@ -3,6 +3,7 @@
 import json
 import time
 
+from rayctl_keeper.driver.rayjob import TERMINAL
 from rayctl_keeper.ray.dashboard import Refused
 from rayctl_keeper.run.limits.waiting import LAZY
 from rayctl_keeper.state.document import wall
@@ -26,7 +27,7 @@ class IdleWatch:
     def look(self, dashboard):
         """Shows the submissions. Starts the count anew where something runs, or has changed since the look before."""
         jobs = dashboard.json("GET", "/api/jobs/", 5.0)
-        self._state.change(submissions=submissions(jobs))
+        show(self._state, jobs)
         now, idle = time.monotonic(), self._limits.seconds["idle"]
         if not idle or now < self._looked + max(LAZY, min(10.0, idle / 5.0)):
             return
@@ -40,6 +41,22 @@ class IdleWatch:
     def pace(self):
         """Seconds until the next look."""
         return max(LAZY, min(JOBS, self._limits.seconds["idle"] / 5.0 or JOBS))
+
+
+def show(state, jobs):
+    """Puts the submissions among Ray's jobs into the state. After a restart the new head knows nothing of those that ended on the one before it."""
+    state.change(submissions=submissions(jobs), endedSubmissions=ended(jobs, state.doc["name"] + "-drain-") or state.doc["endedSubmissions"])
+
+
+def ended(jobs, ours):
+    """How many submissions have ended, how many of them succeeded, and the last one; None if none has. Those whose id begins with `ours` are the keeper's."""
+    found = [j for j in jobs if j.get("submission_id") and j.get("status") in TERMINAL and not j["submission_id"].startswith(ours)]
+    if not found:
+        return None
+    last = max(found, key=lambda j: j.get("end_time") or 0)
+    return {"count": len(found), "succeeded": sum(j["status"] == JobState.SUCCEEDED for j in found),
+            "last": {"submissionId": last["submission_id"], "state": last["status"], "entrypoint": (last.get("entrypoint") or "")[:LONGEST],
+                     "startTime": wall(last["start_time"] / 1000.0) if last.get("start_time") else None}}
 
 
 def submissions(jobs):
