@@ -3,7 +3,7 @@
 import time
 
 from rayctl_keeper.state.exits import End
-from rayctl_keeper.state.model import Phase
+from rayctl_keeper.state.model import Cause, Phase
 
 
 class Hopeless:
@@ -19,4 +19,4 @@ class Hopeless:
             return
         found = self._watch.unstartable(time.monotonic())
         if found:
-            raise End("start-failed", found)
+            raise End(Cause.START_FAILED, found)
