@@ -39,7 +39,7 @@ func TestCollect(t *testing.T) {
 		t.Fatal("the client lives")
 	}
 	want := []launcher.Collected{
-		{What: "launch", Name: "dies", Why: "its client died before it had a keeper"}, {What: "record", Name: "waits", Why: "its cluster is gone, and its pod cannot start"},
+		{What: "launch", Name: "dies", Why: "its client died before it had a keeper"}, {What: "record", Name: "waits", Why: "its cluster has ended, and its pod cannot start"},
 	}
 	finds := func(at time.Time, dryRun bool, want []launcher.Collected) {
 		t.Helper()

@@ -50,7 +50,7 @@ func TestDoctor(t *testing.T) {
 		for name, want := range map[string]string{
 			"Kubernetes": "v1.", "namespace": b.namespace, "permissions": "all", "gang scheduling": "queue default is Open",
 			"GPUs": "the file asks for 1", "KubeRay": "the operator works", "pods and DNS": "resolves kubernetes.default.svc",
-			"objects": "would take Job, Secret, Service, RayCluster, PodGroup", "quota": "the namespace has none", "pods of the cluster": "one of each group",
+			"objects": "would accept Job, Secret, Service, RayCluster, PodGroup", "quota": "the namespace has none", "pods of the cluster": "one of each group",
 			"Volcano": "its scheduler works", "named objects": "the file names no",
 		} {
 			if c := checks[name]; !c.OK || !strings.Contains(c.Detail, want) {

@@ -61,7 +61,7 @@ func TestNoKeeper(t *testing.T) {
 	ends.printed(t, "begun\n")
 	// gc ends it when its client, which ends it at lifetime.max, must be gone: by then this one is not.
 	for ahead, want := range map[time.Duration][]launcher.Collected{
-		0: nil, time.Hour: nil, 2 * time.Hour: {{What: "cluster", Name: "ends", Why: "lifetime.max has passed, and the client that kept it is gone"}},
+		0: nil, time.Hour: nil, 2 * time.Hour: {{What: "cluster", Name: "ends", Why: "lifetime.max has passed, and the client that kept it has ended"}},
 	} {
 		later := kuberay.New(kuberay.Config{Kubeconfig: b.LimitedKubeconfig(t, b.namespace, keeperlessRole(t)...), Now: func() time.Time { return time.Now().Add(ahead) }})
 		if found, err := later.Reconcile(t.Context(), launcher.Scope{DryRun: true}); err != nil || !slices.Equal(found, want) {
