@@ -73,7 +73,7 @@ func runLs(ctx context.Context, a *app.App, o *lsOptions) error {
 		}
 		all = append(all, slices.DeleteFunc(found, func(s launcher.Status) bool { return !ownedBy(s, o.owner) })...)
 	}
-	slices.SortFunc(all, func(x, y launcher.Status) int { return x.Created.Compare(y.Created) })
+	slices.SortFunc(all, func(x, y launcher.Status) int { return y.Created.Compare(x.Created) })
 	if failed != nil && len(all) == 0 {
 		return failed
 	}

@@ -227,7 +227,7 @@ func TestListLines(t *testing.T) {
 	with := func() launcher.Launcher { return new(apptest.Launcher).With("dev", "old", "queued") }
 	apptest.Run(t, verbs, with, []apptest.Line{
 		{Args: "ls", Out: "dev      local      Ready    1/1     -     1 h"},
-		{Args: "ls -a -o name", Out: "dev\nold\nqueued\n"},
+		{Args: "ls -a -o name", Out: "queued\nold\ndev\n"},
 		{Args: "status old", Out: "nodes      0 of 1 ready"},
 		{Args: "ls -o wide", Out: "team=queued"},
 		{Args: "ls -l team=dev -o json", Out: `"name": "dev"`},
