@@ -100,8 +100,9 @@ func TookAnother(st *runstate.State, s *spec.ClusterSpec) bool {
 }
 
 func conflict(id ID, diff []string) error {
+	const hint = "choose another name, or replace it with --recreate"
 	if len(diff) == 0 {
-		diff = []string{"its cluster file was changed while it ran"}
+		return Fail(runstate.CodeSpec, ErrConflict, hint, "a cluster named %s exists with another spec: its cluster file was changed while it ran", id)
 	}
-	return Fail(runstate.CodeSpec, ErrConflict, "choose another name, or replace it with --recreate", "a cluster named %s exists with another spec (%s)", id, strings.Join(diff, "; "))
+	return Fail(runstate.CodeSpec, ErrConflict, hint, "a cluster named %s exists with another spec (its own -> yours: %s)", id, strings.Join(diff, "; "))
 }

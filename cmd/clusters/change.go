@@ -68,7 +68,7 @@ func (c *change) refuse() error {
 		return nil
 	}
 	return launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "choose another name, or replace it with --recreate",
-		"a cluster named %s exists with another spec, and while it runs only %s may change (%s)", c.id, strings.Join(spec.ChangeableKeys(), ", "), strings.Join(fixed, "; "))
+		"a cluster named %s exists with another spec, and while it runs only %s may change (its own -> yours: %s)", c.id, strings.Join(spec.ChangeableKeys(), ", "), strings.Join(fixed, "; "))
 }
 
 // apply sends the changed file to the keeper, which applies all of it or nothing, and then records it. With check the keeper only reports whether it

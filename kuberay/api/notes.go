@@ -53,7 +53,7 @@ func (c *Client) Difference(ctx context.Context, p *objects.Plan) string {
 	if err != nil {
 		return "what differs cannot be read: " + cause(err)
 	}
-	return strings.Join(spec.Diff(was, p.Spec), "; ")
+	return "its own -> yours: " + strings.Join(spec.Diff(was, p.Spec), "; ")
 }
 
 // Launched is the cluster file of a living cluster.
