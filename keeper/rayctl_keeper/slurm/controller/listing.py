@@ -21,19 +21,25 @@ def moment(text):
     return float(text) if text.isdigit() else 0.0
 
 
+def planned(job):
+    """(UNKNOWN or "", when Slurm expects to start a job in the queue or None)."""
+    ahead = job.start - time.time()
+    if ahead > FAR:
+        return UNKNOWN, None
+    return "", wall(job.start) if ahead > 0 else None
+
+
 def waits(job):
     """The sentence about a job in the queue, and when Slurm expects to start it."""
-    text, start = "job %s: %s" % (job.id, job.reason), job.start
-    if start - time.time() > FAR:
-        return text + UNKNOWN, None
-    return text, wall(start) if start > time.time() else None
+    unknown, start = planned(job)
+    return "job %s: %s%s" % (job.id, job.reason, unknown), start
 
 
 def explained(job):
     """("queued", Slurm's reason, it in words and when the start is expected, whether the job can never start) of a job in the queue."""
     code, words, never = reasons.explain(job.reason)
-    ahead = job.start - time.time()
-    expected = UNKNOWN if ahead > FAR else "; Slurm expects to start it at " + wall(job.start) if ahead > 0 else ""
+    unknown, start = planned(job)
+    expected = "; Slurm expects to start it at " + start if start else unknown
     return AllocationState.QUEUED, code, "%s (job %s)%s" % (words, job.id, expected), never
 
 
