@@ -11,6 +11,7 @@ from rayctl_keeper.state.exits import AttemptLost, End, driver_end, prepare_end,
 from rayctl_keeper.state.model import Cause, JobState
 
 TERMINAL = (JobState.SUCCEEDED, JobState.FAILED, JobState.STOPPED)
+DRAIN = "-drain-"  # follows the cluster's name in the submission ids of run/end/drain.py
 TAKES_JOBS = 60.0  # seconds: a dashboard that takes none for longer than this and lifetime.silence did not start
 
 

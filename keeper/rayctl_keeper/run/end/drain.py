@@ -3,6 +3,7 @@
 import shlex
 import time
 
+from rayctl_keeper.driver.rayjob import DRAIN
 from rayctl_keeper.ray.dashboard import Refused, Unreachable
 from rayctl_keeper.state.model import Cause
 
@@ -33,7 +34,7 @@ def drain(dashboard, prefix, end, grace, log):
     if not warns(end) or grace < SHORTEST:
         return ""
     now = time.time()
-    submission_id = "%s-drain-%d" % (prefix, now)
+    submission_id = "%s%s%d" % (prefix, DRAIN, now)
     try:
         submit(dashboard, submission_id, now + grace, end.message)
     except (Unreachable, Refused) as error:
@@ -43,7 +44,7 @@ def drain(dashboard, prefix, end, grace, log):
 
 def drain_nodes(dashboard, prefix, nodes, deadline, message):
     """Has the head drain the nodes of these ids until a moment in epoch seconds, 0: none is known. Raises Unreachable or Refused."""
-    submit(dashboard, "%s-drain-%s" % (prefix, nodes[0][:12]), deadline, message, nodes)
+    submit(dashboard, "%s%s%s" % (prefix, DRAIN, nodes[0][:12]), deadline, message, nodes)
 
 
 def submit(dashboard, submission_id, deadline, message, nodes=()):

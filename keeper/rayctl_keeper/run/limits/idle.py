@@ -3,7 +3,7 @@
 import json
 import time
 
-from rayctl_keeper.driver.rayjob import TERMINAL
+from rayctl_keeper.driver.rayjob import DRAIN, TERMINAL
 from rayctl_keeper.ray.dashboard import Refused
 from rayctl_keeper.run.limits.waiting import LAZY
 from rayctl_keeper.state.document import wall
@@ -45,7 +45,7 @@ class IdleWatch:
 
 def show(state, jobs):
     """Puts the submissions among Ray's jobs into the state. After a restart the new head knows nothing of those that ended on the one before it."""
-    state.change(submissions=submissions(jobs), endedSubmissions=ended(jobs, state.doc["name"] + "-drain-") or state.doc["endedSubmissions"])
+    state.change(submissions=submissions(jobs), endedSubmissions=ended(jobs, state.doc["name"] + DRAIN) or state.doc["endedSubmissions"])
 
 
 def ended(jobs, ours):
