@@ -8,6 +8,14 @@ import (
 // Signalled begins a keeper's message when a signal ended it, whose reason it cannot see.
 const Signalled = "the keeper received SIG"
 
+// signalledBefore is Signalled of keepers of a rayctl before November 2026, which may still run.
+const signalledBefore = "the keeper was told to end by SIG"
+
+// BySignal reports whether a keeper's message begins with Signalled.
+func BySignal(message string) bool {
+	return strings.HasPrefix(message, Signalled) || strings.HasPrefix(message, signalledBefore)
+}
+
 // StartedAgain begins the message of a node's event if the node was lost and started again before Ray had seen its loss.
 const StartedAgain = "it was started again"
 
@@ -53,7 +61,7 @@ func Overrule(st *State, v Verdict) {
 // code if it had one. Without such an end it is the verdict's.
 func exit(st *State, v Verdict) *Exit {
 	e := Ours(v.Cause, v.Message)
-	if begun := st.Reason; st.Phase == Draining && !strings.HasPrefix(begun.Message, Signalled) {
+	if begun := st.Reason; st.Phase == Draining && !BySignal(begun.Message) {
 		_, ours := CauseOf(begun.Code)
 		switch {
 		case ours && begun.Code != v.Cause:

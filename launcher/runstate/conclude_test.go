@@ -57,6 +57,17 @@ func TestConclude(t *testing.T) {
 	}
 }
 
+// TestBySignal: also a keeper of an older rayctl that still runs reports the signal that ended it.
+func TestBySignal(t *testing.T) {
+	for message, want := range map[string]bool{
+		"the keeper received SIGTERM": true, "the keeper was told to end by SIGUSR1": true, "the driver received SIGTERM": false, "": false,
+	} {
+		if got := runstate.BySignal(message); got != want {
+			t.Errorf("%q: %v", message, got)
+		}
+	}
+}
+
 // TestFinal: what can never succeed is not to be tried again, whatever its cause. A result that is overruled keeps its attempts.
 func TestFinal(t *testing.T) {
 	st := runstate.Conclude(&runstate.State{}, runstate.Verdict{Cause: runstate.CauseStartFailed, Message: "no such partition", Final: true})

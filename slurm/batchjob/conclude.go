@@ -2,7 +2,6 @@ package batchjob
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"k8s.io/utils/ptr"
@@ -91,7 +90,7 @@ func (b *Job) Overruling(ctx context.Context, j controller.Job) *runstate.Verdic
 	e := b.Result.Exit
 	switch j.State {
 	case controller.StateCancelled, controller.StateTimeout, controller.StatePreempted, controller.StateNodeFail:
-		if e != nil && e.Cause == runstate.CauseInterrupted && strings.HasPrefix(e.Message, runstate.Signalled) {
+		if e != nil && e.Cause == runstate.CauseInterrupted && runstate.BySignal(e.Message) {
 			return ptr.To(b.fateOf(ctx, j))
 		}
 	}
