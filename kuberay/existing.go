@@ -75,14 +75,14 @@ func (l *Launcher) look(ctx context.Context, c *api.Client, p *objects.Plan) (wh
 	case noted == nil: // its keeper, or Kubernetes, ends it if it is not committed in time, whatever it was to be
 		return changing, "another client is launching " + name, nil
 	case job.Annotations[objects.AnnotationHash] != p.Hash:
-		return nothing, "", conflict(name, c.Difference(ctx, p))
+		return nothing, "", launcher.Conflict(launcher.ID(name), c.Difference(ctx, p))
 	}
 	st, err := l.finishCommit(ctx, c, launcher.ID(name), noted)
 	switch {
 	case err != nil:
 		l.log.Debug("the commit cannot be repeated", "cluster", name, "error", err)
 	case st != nil && st.Changes > 0 && st.SpecHash != p.Hash: // the client that had it take another file died before that was recorded
-		return nothing, "", conflict(name, "its cluster file was changed while it ran")
+		return nothing, "", launcher.Conflict(launcher.ID(name), launcher.ChangedMeanwhile)
 	}
 	return same, "", nil
 }
@@ -147,9 +147,4 @@ func keptUntil(record *batchv1.Job) string {
 func hasEnded(name, until string) error {
 	return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "choose another name, or replace it with --recreate",
 		"a cluster named %s has ended, and its record is kept%s", name, until)
-}
-
-func conflict(name, difference string) error {
-	return launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "choose another name, or replace it with --recreate",
-		"a cluster named %s exists with another spec (%s)", name, difference)
 }

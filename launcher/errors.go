@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"strings"
 	"syscall"
 
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -91,7 +90,10 @@ func SameSpec(id ID, st *runstate.State, launched, s *spec.ClusterSpec) error {
 	if len(diff) == 0 && !TookAnother(st, s) {
 		return nil
 	}
-	return conflict(id, diff)
+	if len(diff) == 0 {
+		return Conflict(id, ChangedMeanwhile)
+	}
+	return Conflict(id, spec.OwnAndYours(diff))
 }
 
 // TookAnother reports whether the keeper has taken a changed file other than this one.
@@ -99,10 +101,10 @@ func TookAnother(st *runstate.State, s *spec.ClusterSpec) bool {
 	return st != nil && st.Changes > 0 && st.SpecHash != spec.Hash(s)
 }
 
-func conflict(id ID, diff []string) error {
-	const hint = "choose another name, or replace it with --recreate"
-	if len(diff) == 0 {
-		return Fail(runstate.CodeSpec, ErrConflict, hint, "a cluster named %s exists with another spec: its cluster file was changed while it ran", id)
-	}
-	return Fail(runstate.CodeSpec, ErrConflict, hint, "a cluster named %s exists with another spec (its own -> yours: %s)", id, strings.Join(diff, "; "))
+// ChangedMeanwhile is the difference of a spec that a keeper has taken since, and that nobody has recorded.
+const ChangedMeanwhile = "its cluster file was changed while it ran"
+
+// Conflict is ErrConflict with what differs.
+func Conflict(id ID, difference string) error {
+	return Fail(runstate.CodeSpec, ErrConflict, "choose another name, or replace it with --recreate", "a cluster named %s exists with another spec (%s)", id, difference)
 }

@@ -68,7 +68,7 @@ func (c *change) refuse() error {
 		return nil
 	}
 	return launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "choose another name, or replace it with --recreate",
-		"a cluster named %s exists with another spec, and while it runs only %s may change (its own -> yours: %s)", c.id, strings.Join(spec.ChangeableKeys(), ", "), strings.Join(fixed, "; "))
+		"a cluster named %s exists with another spec, and while it runs only %s may change (%s)", c.id, strings.Join(spec.ChangeableKeys(), ", "), spec.OwnAndYours(fixed))
 }
 
 // apply sends the changed file to the keeper, which applies all of it or nothing, and then records it. With check the keeper only reports whether it
@@ -166,10 +166,8 @@ func dryUp(ctx context.Context, a *app.App, o *upOptions, l launcher.Launcher, s
 	c, err := newChange(ctx, a, l, s)
 	switch {
 	case errors.Is(err, launcher.ErrEnded) && worthless(ctx, l, launcher.ID(s.Name)), errors.Is(err, launcher.ErrNotFound):
-		if v, ok := l.(launcher.Validator); ok {
-			if err := v.Validate(ctx, s, p); err != nil {
-				return err
-			}
+		if err := validate(ctx, l, s, p); err != nil {
+			return err
 		}
 		plan.Action = "launch"
 	case err != nil:
@@ -184,6 +182,27 @@ func dryUp(ctx context.Context, a *app.App, o *upOptions, l launcher.Launcher, s
 		return err
 	}
 	return plan.print(a, l)
+}
+
+func (p upPlan) print(a *app.App, l launcher.Launcher) error {
+	switch p.Action {
+	case "launch":
+		_, err := fmt.Fprintf(a.Out, "%s does not exist: up would launch it (%s)\n", p.Name, l.Name())
+		return err
+	case "none":
+		_, err := fmt.Fprintf(a.Out, "%s exists and agrees with the file: up would change nothing\n", p.Name)
+		return err
+	}
+	if len(p.Changes) == 0 {
+		_, err := fmt.Fprintf(a.Out, "%s: up would change it %s\n", p.Name, takenAgain)
+		return err
+	}
+	for _, d := range p.Changes {
+		if _, err := fmt.Fprintf(a.Out, "%s: up would change %s\n", p.Name, d); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // runPlan is the answer of `run --dry-run`.
@@ -211,8 +230,8 @@ func dryRun(ctx context.Context, a *app.App, o *runOptions, l launcher.Launcher,
 			plan.Action = "attach"
 		}
 	}
-	if v, ok := l.(launcher.Validator); ok && plan.Action == "launch" {
-		if err := v.Validate(ctx, c.Spec, p); err != nil {
+	if plan.Action == "launch" {
+		if err := validate(ctx, l, c.Spec, p); err != nil {
 			return err
 		}
 	}
@@ -228,25 +247,4 @@ func dryRun(ctx context.Context, a *app.App, o *runOptions, l launcher.Launcher,
 	}
 	_, err := fmt.Fprintf(a.Out, "%s %s\n", terminal.Clean(plan.Name), terminal.Clean(text))
 	return err
-}
-
-func (p upPlan) print(a *app.App, l launcher.Launcher) error {
-	switch p.Action {
-	case "launch":
-		_, err := fmt.Fprintf(a.Out, "%s does not exist: up would launch it (%s)\n", p.Name, l.Name())
-		return err
-	case "none":
-		_, err := fmt.Fprintf(a.Out, "%s exists and agrees with the file: up would change nothing\n", p.Name)
-		return err
-	}
-	if len(p.Changes) == 0 {
-		_, err := fmt.Fprintf(a.Out, "%s: up would change it %s\n", p.Name, takenAgain)
-		return err
-	}
-	for _, d := range p.Changes {
-		if _, err := fmt.Fprintf(a.Out, "%s: up would change %s\n", p.Name, d); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -38,10 +38,8 @@ func replace(ctx context.Context, l launcher.Launcher, s *spec.ClusterSpec, p *l
 	if _, err := l.Render(s); err != nil {
 		return err
 	}
-	if v, ok := l.(launcher.Validator); ok {
-		if err := v.Validate(ctx, s, *p); err != nil {
-			return err
-		}
+	if err := validate(ctx, l, s, *p); err != nil {
+		return err
 	}
 	if p.Packages != nil {
 		made, err := p.Packages(ctx)
@@ -55,6 +53,14 @@ func replace(ctx context.Context, l launcher.Launcher, s *spec.ClusterSpec, p *l
 		return err
 	}
 	return forget(ctx, l, id)
+}
+
+// validate has the launcher check a launch as far as it can without launching.
+func validate(ctx context.Context, l launcher.Launcher, s *spec.ClusterSpec, p launcher.Payload) error {
+	if v, ok := l.(launcher.Validator); ok {
+		return v.Validate(ctx, s, p)
+	}
+	return nil
 }
 
 // forget frees the name of an ended cluster.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,7 +52,7 @@ func (c *Client) Difference(ctx context.Context, p *objects.Plan) string {
 	if err != nil {
 		return "what differs cannot be read: " + cause(err)
 	}
-	return "its own -> yours: " + strings.Join(spec.Diff(was, p.Spec), "; ")
+	return spec.OwnAndYours(spec.Diff(was, p.Spec))
 }
 
 // Launched is the cluster file of a living cluster.

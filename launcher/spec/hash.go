@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -84,6 +85,9 @@ func Diff(a, b *ClusterSpec) (out []string) {
 	}
 	return out
 }
+
+// OwnAndYours joins what Diff returns of a cluster's own spec and the one that is asked for.
+func OwnAndYours(diff []string) string { return "its own -> yours: " + strings.Join(diff, "; ") }
 
 // Differences lists the changes from a to b in what Hash covers, in the order of the fields.
 func Differences(a, b *ClusterSpec) []Difference {
