@@ -57,7 +57,7 @@ func TestChange(t *testing.T) {
 	if g := s.Groups[1]; g.Min != 2 || g.Max != 3 {
 		t.Errorf("%+v", g)
 	}
-	r.alive("w-1", 0)
+	// Ray counts a node's idle time from its raylet's start: on a busy machine the third node may be given up before the keeper has seen it alive.
 	r.state("of three nodes, which nothing uses, Ray has given up one", func(s *runstate.State) bool {
 		return slices.ContainsFunc(s.Allocations, func(a runstate.Allocation) bool { return a.Message == "nothing needed it any more" })
 	})
