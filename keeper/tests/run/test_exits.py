@@ -38,6 +38,14 @@ class Exits(unittest.TestCase):
             self.assertEqual(end.cause, cause)
             self.assertTrue(end.message.startswith(model.SIGNALLED) and why in end.message, end.message)
 
+    def test_warning(self):
+        """Slurm's signal before a preemption is the one before the time limit, which is near only in the second case: within grace, three minutes and the warning."""
+        waits = Waiting(orders(job={"grace": 300}), *[None] * 9)
+        for left, cause, why in (3600, "preempted", ": its nodes are preempted for another job"), (400, "time-limit", ": the time limit of its nodes is near"):
+            with unittest.mock.patch.dict(os.environ, SLURM_JOB_END_TIME=str(int(time.time()) + left)):
+                end = waits.signalled(signal.SIGUSR1)
+            self.assertEqual((end.cause, end.message), (cause, model.SIGNALLED + "USR1" + why))
+
     def test_signal_behind(self):
         """A step of Slurm that was cancelled ends before the keeper gets its signal; nodes that nobody signals together with the keeper have ended by themselves."""
         class Bell:

@@ -109,8 +109,8 @@ func stepsLost(ctx context.Context, b *measure.Bench, python string) (lost float
 	ended := make(chan struct{})
 	go func() { _ = cmd.Wait(); over(); close(ended) }() // its exit code only shows that it was preempted
 	defer func() { cancel(); <-ended }()
-	// The second preemption ends the run: only then the driver of its last attempt gives its figures.
-	for _, reached := range []string{`(?m)^epoch 2 `, `steps lost: \d+(?s:.*)\nepoch \d+ `} {
+	// Ray prefixes the lines of workers. The second preemption ends the run: only then the driver of its last attempt gives its figures.
+	for _, reached := range []string{`epoch 2 step`, `steps lost: \d+(?s:.*) epoch \d+ step`} {
 		if err := out.until(running, regexp.MustCompile(reached)); err != nil {
 			return 0, err
 		}

@@ -3,6 +3,9 @@
 import os
 import time
 
+from rayctl_keeper.state.model import Cause
+
+NEAR = 180.0  # seconds before the time limit beyond the warning's own: Slurm may warn a minute early
 NEVER = 364 * 86400  # seconds: Slurm gives a job without a limit an end a year after its start (slurm/src/slurmctld/job_scheduler.c)
 
 
@@ -15,3 +18,14 @@ def ends_at(limits, start):
     if start["mode"] == "step" and end and end - begin < NEVER:
         moments.append(end - float(start.get("warning") or 0))
     return min(moments) if moments else None
+
+
+def warned_of(grace):
+    """What Slurm announces by its warning: (cause, sentence). The signal is the same before the time limit and (PreemptParameters=send_user_signal) before a preemption,
+    but the time limit is never far away then. grace: job.grace in seconds, by which the warning comes earlier."""
+    limit = float(os.environ.get("SLURM_JOB_END_TIME") or 0)
+    if not limit:
+        return Cause.TIME_LIMIT, "the time limit of its nodes is near, or they are preempted for another job"
+    if limit - time.time() > grace + NEAR:
+        return Cause.PREEMPTED, "its nodes are preempted for another job"
+    return Cause.TIME_LIMIT, "the time limit of its nodes is near"

@@ -4,6 +4,7 @@ import signal
 import time
 
 from rayctl_keeper.host.process import reap
+from rayctl_keeper.run.limits.ends import warned_of
 from rayctl_keeper.state import model
 from rayctl_keeper.state.exits import Detached, End, Leaving, limit_end
 from rayctl_keeper.state.model import Cause
@@ -11,11 +12,7 @@ from rayctl_keeper.state.model import Cause
 POLL = 0.15  # seconds between questions while something is awaited
 FOLLOWS = 2.0  # seconds within which the keeper gets the signal that has ended its nodes
 LAZY = 1.0  # while nothing is expected, or where the end of the driver's process wakes the thread
-# Who sends a signal with these causes.
-WHY = {
-    Cause.INTERRUPTED: ": somebody cancelled it, or its machine shuts down",
-    Cause.TIME_LIMIT: ": the time limit of its nodes is near, or they are preempted for another job",
-}
+INTERRUPTS = "somebody cancelled it, or its machine shuts down"  # whoever sends SIGTERM
 
 
 class Waiting:
@@ -23,6 +20,7 @@ class Waiting:
 
     def __init__(self, orders, bell, mail, nodes, gang, elastic, gpus, driver, limits, state):
         self._causes = orders.get("signals") or {}  # by the signal's name
+        self._grace = float((orders.get("job") or {}).get("grace") or 0)
         self._bell, self._mail, self._nodes, self._gang, self._elastic, self._gpus = bell, mail, nodes, gang, elastic, gpus
         self._driver, self._limits, self._state = driver, limits, state
         self.early = self.placed = self.warned = self.hopeless = None  # set by their owner
@@ -81,9 +79,10 @@ class Waiting:
     def signalled(self, number):
         """The End for a signal; the orders may give other causes than these."""
         name = signal.Signals(number).name[3:]
-        cause = self._causes.get(name) or (Cause.TIME_LIMIT if name == "USR1" else Cause.INTERRUPTED)
-        if cause == "detach":
+        cause, why = warned_of(self._grace) if name == "USR1" else (Cause.INTERRUPTED, INTERRUPTS)
+        ordered = self._causes.get(name, cause)
+        if ordered == "detach":
             return Detached()
-        end = End(cause, model.SIGNALLED + name + WHY.get(cause, ""))
+        end = End(ordered, model.SIGNALLED + name + (": " + why if ordered == cause else ""))
         end.signalled = True
         return end

@@ -24,7 +24,6 @@ from rayctl_keeper.state.exits import End, limit_end
 from rayctl_keeper.state.model import Cause, Phase
 
 WARNED = model.SIGNALLED + "USR1"  # how the keeper's last sentence begins when Slurm warned it, by sbatch's --signal
-NEAR = 180.0  # seconds before the time limit beyond the warning's own: Slurm may warn a minute early
 LOOK = 0.1  # seconds between looks for the commit: shared file systems have no notification of changes
 
 
@@ -195,8 +194,7 @@ def come_again(run, place, orders):
     by_max = ended.get("cause") == Cause.MAX  # which is the job's time limit, less what the end takes
     if not (by_max or ended.get("message", "").startswith(WARNED)) or not orders.get("job"):
         return
-    grace, limit = float(orders["job"].get("grace") or 0), float(os.environ.get("SLURM_JOB_END_TIME") or 0)
-    cause = Cause.PREEMPTED if not by_max and limit and limit - time.time() > grace + NEAR else Cause.TIME_LIMIT
+    cause = Cause.TIME_LIMIT if by_max else ended["cause"]
     write_atomically(os.path.join(place, AGAIN), json.dumps({"cause": cause}).encode())
     if allowed(run, orders, place, cause):
         if commands.requeue():
