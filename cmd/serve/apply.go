@@ -79,7 +79,7 @@ func (o *applyOptions) chooseFile(a *app.App) error {
 	return nil
 }
 
-// runApply packs the applications' directories, applies the config and waits for it.
+// runApply finds the cluster, packs the applications' directories, applies the config and waits for it.
 func runApply(ctx context.Context, a *app.App, o *applyOptions) error {
 	if err := o.output.Validate(); err != nil {
 		return err
@@ -92,25 +92,27 @@ func runApply(ctx context.Context, a *app.App, o *applyOptions) error {
 	if err != nil {
 		return err
 	}
-	p := a.NewPacker(nil)
 	var names []string
 	for i, application := range apps {
-		if err := packApplication(ctx, p, fmt.Sprintf("%s: applications[%d].runtime_env", o.file, i), dir, application); err != nil {
-			return err
-		}
 		name, _ := application["name"].(string)
 		if name == "" {
 			return launcher.Fail(runstate.CodeSpec, nil, "", "%s: applications[%d] has no name", o.file, i)
 		}
 		names = append(names, name)
 	}
-	c, err := a.Connect(ctx, &o.dashboard)
+	c, err := a.Connect(ctx, &o.dashboard) // before large directories are packed for a cluster that is not there
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	if err := checkKeys(ctx, a, c, o.file, config); err != nil {
 		return err
+	}
+	p := a.NewPacker(nil)
+	for i, application := range apps {
+		if err := packApplication(ctx, p, fmt.Sprintf("%s: applications[%d].runtime_env", o.file, i), dir, application); err != nil {
+			return err
+		}
 	}
 	if err := place(ctx, a, c, o.file, config); err != nil {
 		return err

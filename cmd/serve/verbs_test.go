@@ -61,6 +61,8 @@ func TestServeLines(t *testing.T) {
 		{Args: "serve apply -f s.yaml dev", Files: config("{"), Code: runstate.CodeSpec, Err: "s.yaml: "},
 		{Args: "serve apply -f s.yaml dev", Files: config("applications: [{name: chat, rout_prefix: /, import_path: 'm:app', deployments: [{name: D, user_config: {any: 1}, num_replica: 2}]}]\nhttp_options: {prt: 1}"), Code: runstate.CodeSpec,
 			Err: "rayctl: s.yaml: Serve has no key applications[0].deployments[0].num_replica (did you mean num_replicas?); Serve has no key applications[0].rout_prefix (did you mean route_prefix?); Serve has no key http_options.prt (did you mean port?)\n"},
+		{Args: "serve apply -f s.yaml nosuch", Files: config("applications: [{name: chat, import_path: 'm:app', runtime_env: {working_dir: none}}]"), Code: runstate.CodeSpec, Err: `no cluster named "nosuch"`},
+		{Args: "serve apply -f s.yaml dev", Files: config("applications: [{name: chat, import_path: 'm:app', runtime_env: {working_dir: none}}]"), Code: runstate.CodeSpec, Err: "none"},
 		{Args: "serve status a b", Code: runstate.CodeUsage, Err: "`rayctl serve status` takes one cluster"},
 		{Args: "serve status queued", Code: runstate.CodeUnreachable, Err: "cluster queued is not ready yet"},
 		{Args: "serve nosuch", Code: runstate.CodeUsage, Err: "there is no command `rayctl serve nosuch`"},
