@@ -31,6 +31,10 @@ func (r refuser) Result(_ context.Context, id launcher.ID) (*launcher.Result, er
 	return nil, launcher.NotFound(id)
 }
 
+func (r refuser) Watch(_ context.Context, id launcher.ID) (<-chan launcher.Status, error) {
+	return nil, launcher.NotFound(id)
+}
+
 func (r refuser) List(context.Context, launcher.Selector) ([]launcher.Status, error) { return nil, nil }
 
 // TestRefusedIsHistory: a refused launch has no keeper and no record, so this machine keeps the receipt. A name conflict is not a launch.

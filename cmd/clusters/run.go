@@ -115,10 +115,14 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 		return dryRun(ctx, a, o, l, c, payload)
 	}
 	name := c.Spec.Name
-	if s := endedBefore(ctx, l, c.Spec, o); s != nil {
-		a.UI.Note("Run %s ended at %s, and this is its record: another --name is a new run, and --recreate replaces this one", name, terminal.Stamp(s.Since))
-	} else {
+	switch s := earlier(ctx, l, c.Spec, o); {
+	case s == nil:
 		a.UI.Note("Starting run %s %s (%s)", a.UI.Paint(terminal.Bold, name), c.On(), c.Reason)
+	case s.SpecHash != spec.Hash(c.Spec): // the launch refuses the name and says why
+	case s.Phase.Ended():
+		a.UI.Note("Run %s ended at %s, and this is its record: another --name is a new run, and --recreate replaces this one", name, terminal.Stamp(s.Since))
+	default:
+		a.UI.Note("Run %s exists since %s and is shown again: another --name is a new run", name, terminal.Stamp(s.Created))
 	}
 	a.HintShell(o.command)
 	a.NoteUnused(c.Spec, l)
@@ -214,16 +218,17 @@ func loadRun(a *app.App, o *runOptions) (*config.Loaded, launcher.Launcher, erro
 	return c, l, err
 }
 
-// endedBefore is the same run that ended earlier under the exact name, which the launch answers with its record; nil: there is none.
-func endedBefore(ctx context.Context, l launcher.Launcher, s *spec.ClusterSpec, o *runOptions) *launcher.Status {
+// earlier is what has the exact name already: the same run, which the launch attaches to or answers with its record, or another, for which it refuses the
+// name; nil: there is none.
+func earlier(ctx context.Context, l launcher.Launcher, s *spec.ClusterSpec, o *runOptions) *launcher.Status {
 	if o.config.ExactName() == "" || o.recreate {
 		return nil
 	}
-	r, err := l.Result(ctx, launcher.ID(s.Name)) // if there is none, the launch has the reason
-	if err != nil || r.SpecHash != spec.Hash(s) {
+	found, err := (&app.Cluster{Launcher: l, ID: launcher.ID(s.Name)}).Status(ctx) // if there is none, the launch has the reason
+	if err != nil {
 		return nil
 	}
-	return &r.Status
+	return &found
 }
 
 // recorded shows a run that ended earlier under the name, if it has the same spec.

@@ -21,6 +21,7 @@ import (
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 type upOptions struct {
@@ -88,7 +89,9 @@ func runUp(ctx context.Context, a *app.App, o *upOptions) error {
 		return dryUp(ctx, a, o, l, c.Spec, payload)
 	}
 	id := launcher.ID(c.Spec.Name)
-	a.UI.Note("Starting cluster %s %s (%s)", a.UI.Paint(terminal.Bold, c.Spec.Name), c.On(), c.Reason)
+	if o.recreate || isNew(ctx, a, l, c.Spec) {
+		a.UI.Note("Starting cluster %s %s (%s)", a.UI.Paint(terminal.Bold, c.Spec.Name), c.On(), c.Reason)
+	}
 	a.NoteUnused(c.Spec, l)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -130,6 +133,16 @@ func runUp(ctx context.Context, a *app.App, o *upOptions) error {
 		return err
 	}
 	return answerUp(a, o, c.File, ready)
+}
+
+// isNew reports whether up starts a cluster, as far as that can be seen before the launch: a living one is used again or refused, and the record of a run
+// is not replaced.
+func isNew(ctx context.Context, a *app.App, l launcher.Launcher, s *spec.ClusterSpec) bool {
+	_, err := newChange(ctx, a, l, s)
+	if errors.Is(err, launcher.ErrEnded) {
+		return worthless(ctx, l, launcher.ID(s.Name))
+	}
+	return err != nil && !errors.Is(err, launcher.ErrConflict)
 }
 
 // worthless reports whether the record of an ended cluster may be removed without asking: it has neither output nor outcome of a job.

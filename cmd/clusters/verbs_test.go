@@ -86,8 +86,8 @@ func TestRunLines(t *testing.T) {
 		{Args: "run --name a -q -- false", Code: 3, Out: "no\n", Calls: []string{"launch a"}},
 	})
 	apptest.Run(t, verbs, func() launcher.Launcher { return (&apptest.Launcher{Output: "saved\n"}).With("dev", "old") }, []apptest.Line{
-		{Args: "run --name dev -- true", Code: runstate.CodeSpec, Err: "cluster dev has another spec"},
-		{Args: "run --name old -- true", Code: runstate.CodeSpec, Err: "the ended run old was a different one, a cluster without a command of its own: choose another --name"},
+		{Args: "run --name dev -- true", Code: runstate.CodeSpec, Err: "cluster dev has another spec", Unsaid: "Starting"},
+		{Args: "run --name old -- true", Code: runstate.CodeSpec, Unsaid: "Starting", Err: "the ended run old was a different one, a cluster without a command of its own: choose another --name"},
 		{Args: "run --name old --recreate -- true", Out: "saved\n", Calls: []string{"terminate old", "forget old", "launch old"}},
 	})
 	refusal := launcher.Fail(runstate.CodePermission, nil, "ask for it", "the partition is not for you")
