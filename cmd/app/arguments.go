@@ -1,6 +1,7 @@
 package app
 
 import (
+	"os"
 	"slices"
 	"strings"
 
@@ -24,17 +25,24 @@ func UnknownCommand(c *cobra.Command, args []string) error {
 // Repository is where the documents are.
 const Repository = "https://github.com/rayctl/rayctl"
 
-// ciNames are what people call the templates for CI systems, which `init` does not write.
-var ciNames = []string{"ci", "github", "github-actions", "gitlab", "gitlab-ci", "actions"}
+// ciTemplates are what people call the templates of `init` for CI systems; "": which system is not said.
+var ciTemplates = map[string]string{"ci": "", "github": "github", "github-actions": "github", "actions": "github", "workflow": "github", "gitlab": "gitlab", "gitlab-ci": "gitlab"}
 
-const ciWay = "docs/ci.md in " + Repository + " has the lines for a GitHub workflow (`uses: rayctl/rayctl/ci/github@main`) and for .gitlab-ci.yml"
+const ciWay = "`rayctl init github` writes a GitHub workflow, and `rayctl init gitlab` a .gitlab-ci.yml"
 
-// CIWay is the way for somebody who asks for a template of a CI system; "" if name is none.
-func CIWay(name string) string {
-	if slices.Contains(ciNames, strings.ToLower(name)) {
-		return ciWay
+// CITemplate is the template for somebody who asks for a CI system; where the name says none, it is the one that this repository uses, else the error
+// names both. "": name asks for something else.
+func CITemplate(name string) (string, error) {
+	template, ok := ciTemplates[strings.ToLower(name)]
+	if !ok || template != "" {
+		return template, nil
 	}
-	return ""
+	_, noGitHub := os.Stat(".github")
+	_, noGitLab := os.Stat(".gitlab-ci.yml")
+	if noGitHub == nil && noGitLab != nil {
+		return "github", nil
+	}
+	return "", UsageError(ciWay, "the CI system is not said")
 }
 
 // isClusterFile reports whether an argument that should be something else is a cluster file.

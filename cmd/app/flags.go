@@ -61,7 +61,7 @@ var otherFlags = map[string][]string{
 const (
 	elasticWay  = "a worker group of the cluster file has minReplicas and maxReplicas (docs/elastic.md), and `rayctl scale` changes them"
 	secretWay   = "a command line is shown to other users of the machine: `secrets: [NAME]` in the cluster file takes NAME from your environment or a file"
-	restartsWay = "`--set job.restarts.driver=N` starts a driver that failed again, up to N times; job.restarts in the cluster file has the other causes"
+	restartsWay = "`--set job.restarts.driver=N` starts the driver again if it failed, up to N times, and `--set job.restarts.nodeFailure=N` if a node was lost; a preempted run starts again without it"
 	purgeWay    = "the record of what has ended is kept for lifetime.keep, and `rayctl gc --older-than 0` removes it now"
 )
 
@@ -151,7 +151,7 @@ func wayOf(c *cobra.Command, name string) string {
 		return "use " + describedFlag(c.Flags().Lookup("node")) + "; `rayctl status NAME` lists the nodes"
 	case name == "dry-run" && c.Name() == "down":
 		return "`rayctl ls` lists the clusters that --all would end, `rayctl ls -l KEY=VALUE` those of -l"
-	case c.Name() == "init" && slices.Contains(ciNames, name):
+	case c.Name() == "init" && hasCI(name):
 		return ciWay
 	case name == "all" && c.Name() == "stop":
 		return "`rayctl jobs NAME` lists the jobs, and `rayctl stop NAME JOB...` takes several"
@@ -161,6 +161,8 @@ func wayOf(c *cobra.Command, name string) string {
 		return ""
 	}
 }
+
+func hasCI(name string) bool { _, ok := ciTemplates[name]; return ok }
 
 // describedFlag is a flag as the help of its command has it: "--env NAME[=VALUE] (variable of the job's environment ...)".
 func describedFlag(f *pflag.Flag) string {

@@ -13,7 +13,6 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 // mostSizes bounds the arguments of scale.
@@ -35,7 +34,7 @@ func NewScale(a *app.App) *cobra.Command {
 		Long: "scale sets the minimum number of nodes of an elastic group, and with MIN:MAX also the maximum. Nodes above MIN are added while tasks wait for them and removed when nothing uses " +
 			"them; a node on which something runs is not removed. A group is elastic if its maxReplicas is above its minReplicas in the cluster file; scale cannot go beyond these two. If one of several groups cannot get its size, no group is changed.",
 		Example: "  rayctl scale dev worker=4\n  rayctl scale dev rollout=2:8 worker=1",
-		Args:    app.NoDash(mostSizes+1, "a name and sizes of groups"),
+		Args:    app.NoDash(2*mostSizes+1, "a name and sizes of groups"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.arguments(args); err != nil {
 				return err
@@ -49,18 +48,19 @@ func NewScale(a *app.App) *cobra.Command {
 	return c
 }
 
-// arguments are a name, which may be left out, and sizes of groups.
+// arguments are a name, which may be left out, and sizes of groups. A group and its size may also be two words: worker 4.
 func (o *scaleOptions) arguments(args []string) error {
-	if len(args) > 0 && !strings.Contains(args[0], "=") {
+	if len(args) > 0 && !strings.Contains(args[0], "=") && (len(args) == 1 || !isSize(args[1])) {
 		o.name, args = args[0], args[1:]
 	}
 	if len(args) == 0 {
 		return app.UsageError("write it like worker=4, or worker=1:8", "no group and size is given")
 	}
-	if line := o.joined(args); line != "" {
-		return app.UsageError("did you mean `"+line+"`?", "a group and its size are one word")
-	}
-	for _, text := range args {
+	for len(args) > 0 {
+		text := args[0]
+		if args = args[1:]; len(args) > 0 && !strings.Contains(text, "=") && isSize(args[0]) {
+			text, args = text+"="+args[0], args[1:]
+		}
 		size, err := parseSize(text)
 		if err != nil {
 			return err
@@ -73,18 +73,10 @@ func (o *scaleOptions) arguments(args []string) error {
 	return nil
 }
 
-// joined is the command line that is meant if a group and its size are written as two words: worker 4, or after a name dev worker 4; else "".
-func (o *scaleOptions) joined(args []string) string {
-	words := append([]string{o.name}, args...)
-	if len(words) < 2 || len(words) > 3 {
-		return ""
-	}
-	last := len(words) - 1
-	size := words[last-1] + "=" + words[last]
-	if _, err := parseSize(size); err != nil || spec.CheckName(words[last-1]) != nil {
-		return ""
-	}
-	return strings.Join(append([]string{"rayctl", "scale"}, append(words[:last-1], size)...), " ")
+// isSize reports whether a word is a size without its group: N or MIN:MAX.
+func isSize(word string) bool {
+	_, err := parseSize("group=" + word)
+	return err == nil
 }
 
 // parseSize reads GROUP=N or GROUP=MIN:MAX.

@@ -23,5 +23,10 @@ func TestScaleLines(t *testing.T) {
 		{Args: "scale dev worker=1", Out: "worker: 3 nodes, at least 1 and at most 6\n", Err: "worker: 2 nodes above the minimum: a node is removed when nothing has used it for scaling.idle of the cluster's file (5m where the file does not set it)"},
 		{Args: "scale dev worker=2", Out: "worker: 3 nodes", Err: "worker: 1 node above the minimum"},
 		{Args: "scale dev worker=3", Out: "worker: 3 nodes, at least 3 and at most 6\n", Err: "local cluster dev\n"},
+		{Args: "scale dev worker 1", Out: "worker: 3 nodes, at least 1 and at most 6\n", Err: "local cluster dev\n"},
+		{Args: "scale worker 3", Out: "worker: 3 nodes, at least 3 and at most 6\n", Err: "local cluster dev"},
+		{Args: "scale worker 1:4", Out: "worker: 3 nodes, at least 1 and at most 6\n", Err: "local cluster dev"},
+		{Args: "scale dev worker 1 worker=2", Code: runstate.CodeUsage, Err: "group worker is given twice"},
+		{Args: "scale dev worker", Code: runstate.CodeUsage, Err: "\"worker\" is not a group and its size: write it like worker=4"},
 	})
 }

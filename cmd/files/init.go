@@ -37,8 +37,8 @@ func NewInit(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "init [TEMPLATE]",
 		Short:   "Write a commented rayctl.yaml and a small script to begin with",
-		Long:    "init writes a cluster file and a script that run as they are. Clusters are named after the directory. Templates (default: basic):\n\n" + strings.Join(kinds, "\n"),
-		Example: "  rayctl init && rayctl run\n  rayctl init grpo --dir my-run",
+		Long:    "init writes a cluster file and a script that run as they are, or what a CI system needs to run them. Clusters are named after the directory. Templates (default: basic):\n\n" + strings.Join(kinds, "\n"),
+		Example: "  rayctl init && rayctl run\n  rayctl init grpo --dir my-run\n  rayctl init github",
 		Args:    app.NoDash(1, "one template"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if o.template = app.First(args); o.template == "" {
@@ -65,10 +65,13 @@ func templateNames() []string {
 
 // runInit writes the files of one template, all or none, except for programs that are there already.
 func runInit(_ context.Context, a *app.App, o *initOptions) error {
+	switch template, err := app.CITemplate(o.template); {
+	case err != nil:
+		return err
+	case template != "":
+		o.template = template
+	}
 	if !slices.Contains(templateNames(), o.template) {
-		if way := app.CIWay(o.template); way != "" {
-			return app.UsageError(way, "there is no template %q", o.template)
-		}
 		return app.UsageError("there are "+strings.Join(templateNames(), ", "), "there is no template %q", o.template)
 	}
 	dir, err := filepath.Abs(o.dir)
@@ -93,26 +96,35 @@ func runInit(_ context.Context, a *app.App, o *initOptions) error {
 			return err
 		}
 	}
-	if err := os.MkdirAll(o.dir, 0o755); err != nil {
-		return err
-	}
 	for _, f := range files {
 		if slices.Contains(kept, f.Name) {
 			a.UI.Note("%s exists already and is not changed", filepath.Join(o.dir, f.Name))
 			continue
 		}
 		path := filepath.Join(o.dir, f.Name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
 		if err := wholefile.Write(path, f.Content, 0o644); err != nil {
 			return err
 		}
 		fmt.Fprintln(a.Out, path)
+	}
+	if o.template == "github" || o.template == "gitlab" {
+		if _, err := os.Stat(filepath.Join(o.dir, "rayctl.yaml")); err != nil {
+			a.UI.Note("the job is that of rayctl.yaml, which is not there yet: `rayctl init` writes one, or set the command in the file")
+		}
+		a.Next("commit the file and push")
+		return nil
 	}
 	a.Next("`" + nextOf(o.template, filepath.Clean(o.dir)) + "`")
 	return nil
 }
 
 // isConfig reports whether a file of a template is configuration. An existing program is kept, because it is the one that the user wants to run.
-func isConfig(name string) bool { return filepath.Ext(name) == ".yaml" }
+func isConfig(name string) bool {
+	return filepath.Ext(name) == ".yaml" || filepath.Ext(name) == ".yml"
+}
 
 // nextOf is the command that runs a template's files, to be typed in the current directory.
 func nextOf(template, dir string) string {

@@ -1,4 +1,4 @@
-// Package workloads holds what `rayctl init` writes: for each kind of work a cluster file and a small script that run as they are.
+// Package workloads holds what `rayctl init` writes: for each kind of work a cluster file and a small script that run as they are, and for CI systems a file that runs them.
 package workloads
 
 import (
@@ -10,7 +10,7 @@ import (
 	kyaml "sigs.k8s.io/yaml"
 )
 
-//go:embed basic grpo serve train
+//go:embed all:basic all:github all:gitlab all:grpo all:serve all:train
 var files embed.FS
 
 // Workload is one template.
@@ -19,6 +19,9 @@ type Workload struct {
 	About string
 }
 
+// places are the folders of files that must not be beside the cluster file.
+var places = map[string]string{"github": ".github/workflows"}
+
 // List is all templates, the default first.
 func List() []Workload {
 	return []Workload{
@@ -26,10 +29,12 @@ func List() []Workload {
 		{"train", "data-parallel training with Ray Train, checkpoints and resume"},
 		{"grpo", "reinforcement learning: rollouts and a learner in groups of their own"},
 		{"serve", "an HTTP application on Ray Serve"},
+		{"github", "a GitHub workflow that runs the job of rayctl.yaml"},
+		{"gitlab", "the same in GitLab CI"},
 	}
 }
 
-// File is one file of a template.
+// File is one file of a template. Its name may have folders.
 type File struct {
 	Name    string
 	Content []byte
@@ -52,7 +57,7 @@ func Files(name, project string) ([]File, error) {
 			return nil, fmt.Errorf("reading template %s: %w", name, err)
 		}
 		data = bytes.Replace(data, []byte("\nname: "+name+"\n"), append([]byte("\nname: "), text...), 1)
-		out = append(out, File{e.Name(), data})
+		out = append(out, File{path.Join(places[name], e.Name()), data})
 	}
 	return out, nil
 }

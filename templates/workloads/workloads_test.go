@@ -1,0 +1,92 @@
+package workloads
+
+import (
+	"os"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// TestCIFiles: the files for CI systems set what the templates in ci/ know.
+func TestCIFiles(t *testing.T) {
+	var workflow struct {
+		Jobs map[string]struct {
+			Steps []struct {
+				Uses string
+				With map[string]any
+			}
+		}
+	}
+	read(t, content(t, "github", ".github/workflows/rayctl.yml"), &workflow)
+	var action struct{ Inputs map[string]any }
+	read(t, file(t, "../../ci/github/action.yml"), &action)
+	used := 0
+	for _, step := range workflow.Jobs["rayctl"].Steps {
+		if step.Uses != "rayctl/rayctl/ci/github@main" {
+			continue
+		}
+		used++
+		for name := range step.With {
+			if action.Inputs[name] == nil {
+				t.Errorf("the action has no input %s", name)
+			}
+		}
+	}
+	if used != 1 {
+		t.Errorf("the workflow uses the action %d times", used)
+	}
+
+	type job struct {
+		Extends   string
+		Variables map[string]any
+	}
+	var jobs, template map[string]any
+	read(t, content(t, "gitlab", ".gitlab-ci.yml"), &jobs)
+	read(t, file(t, "../../ci/gitlab/rayctl.yml"), &template)
+	var ours, theirs job
+	again(t, jobs["rayctl"], &ours)
+	again(t, template[ours.Extends], &theirs)
+	for name := range ours.Variables {
+		if _, known := theirs.Variables[name]; !known {
+			t.Errorf("the template of GitLab has no variable %s", name)
+		}
+	}
+	if len(ours.Variables) == 0 {
+		t.Error("the job sets nothing")
+	}
+}
+
+func content(t *testing.T, template, name string) []byte {
+	t.Helper()
+	files, err := Files(template, "x")
+	if err != nil || len(files) != 1 || files[0].Name != name {
+		t.Fatal(files, err)
+	}
+	return files[0].Content
+}
+
+func file(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func read(t *testing.T, data []byte, into any) {
+	t.Helper()
+	if err := yaml.Unmarshal(data, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// again decodes a part of a document into a type of its own.
+func again(t *testing.T, part, into any) {
+	t.Helper()
+	data, err := yaml.Marshal(part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read(t, data, into)
+}
