@@ -114,29 +114,11 @@ while True:
         break
 `
 
-// lossy stands before the real sbatch in PATH: it counts, where there is a file "lose" it submits and prints nothing, and where there is a file "login-only" it
-// refuses on compute nodes as a partition with AllocNodes does (slurm.conf(5)), to which Slurm does not hold root.
-const lossy = `#!/bin/sh
-if [ -e PLACE/login-only ] && [ "$(hostname)" != ctl ]; then
-	echo "sbatch: error: Batch job submission failed: Access/permission denied" >&2
-	exit 1
-fi
-real=$(PATH=${PATH#PLACE/bin:}; command -v sbatch)
-case "$*" in *--test-only*) exec "$real" "$@" ;; esac
-echo "$*" >> PLACE/submitted
-if rm PLACE/lose 2> /dev/null; then "$real" "$@" > /dev/null; kill -9 $$; fi
-exec "$real" "$@"
-`
-
-// wrapSbatch puts lossy before sbatch, of launchers that are made later and of their jobs, and returns the directory of the files that it looks for.
+// wrapSbatch puts slurmtest's wrapper before sbatch, of launchers that are made later and of their jobs, and returns the directory of the files that it looks for.
 func (b *bed) wrapSbatch(t *testing.T) (dir string) {
 	t.Helper()
-	dir = filepath.Join(b.Cluster.Dir, "shared", "orders")
-	wrapper := filepath.Join(dir, "bin", "sbatch")
-	if err := errors.Join(os.MkdirAll(filepath.Dir(wrapper), 0o755), os.WriteFile(wrapper, []byte(strings.ReplaceAll(lossy, "PLACE", dir)), 0o755)); err != nil {
-		t.Fatal(err)
-	}
-	b.Prefix = slices.Concat(b.Prefix, []string{"sh", "-c", `PATH="$0:$PATH"; exec "$@"`, filepath.Dir(wrapper)})
+	dir = b.WrapSbatch(t)
+	b.Prefix = slices.Concat(b.Prefix, []string{"sh", "-c", `PATH="$0:$PATH"; exec "$@"`, filepath.Join(dir, "bin")})
 	return dir
 }
 

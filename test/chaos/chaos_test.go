@@ -17,61 +17,91 @@ import (
 )
 
 var (
-	number  = flag.Int("chaos.n", 0, "so many random cases")
-	seed    = flag.Uint64("chaos.seed", 1, "from which all cases follow")
-	begin   = flag.Int("chaos.first", 0, "number of the first case")
-	elastic = flag.Bool("chaos.elastic", false, "elastic clusters, and faults of their nodes, too")
-	kinds   = flag.String("chaos.faults", "", "a regular expression for the names of faults to choose from; other choices make other cases of the same seed")
-	only    = flag.String("chaos.launchers", "local,slurm,kuberay", "launchers to choose from; other choices make other cases of the same seed")
+	number    = flag.Int("chaos.n", 0, "so many random cases")
+	seed      = flag.Uint64("chaos.seed", 1, "from which all cases follow")
+	begin     = flag.Int("chaos.first", 0, "number of the first case")
+	elastic   = flag.Bool("chaos.elastic", false, "elastic clusters, and faults of their nodes, too")
+	withEarly = flag.Bool("chaos.early", false, "clusters with an early head, and faults of their gangs, too; with -chaos.elastic each case is one of the two")
+	kinds     = flag.String("chaos.faults", "", "a regular expression for the names of faults to choose from; other choices make other cases of the same seed")
+	only      = flag.String("chaos.launchers", "local,slurm,kuberay", "launchers to choose from; other choices make other cases of the same seed")
 )
 
 // TestCampaign runs random cases; none without -chaos.n, as in `make test`. The launchers run in parallel, each one case at a time.
 func TestCampaign(t *testing.T) {
-	launchers, faults := chosen(t)
+	c := chosen(t)
 	var cases []drawn
 	for i := range *number {
-		cases = append(cases, draw(*seed, *begin+i, launchers, faults, *elastic))
+		cases = append(cases, draw(*seed, *begin+i, c))
 	}
 	violations, struck := runAll(t, cases)
 	t.Logf("chaos: %d cases, %d of whose faults found their target, %d violations; faults: %s", len(cases), struck, violations, tally(cases))
+	if len(cases) >= 10 && struck*10 < len(cases)*8 { // among fewer, one that comes too late would count too much
+		t.Errorf("only %d of %d faults found their target: this campaign shows too little", struck, len(cases))
+	}
 }
 
-// chosen are the selected launchers, with the names of each one's faults.
-func chosen(t *testing.T) (launchers []string, faults map[string][]string) {
+// chosen is what the flags select.
+func chosen(t *testing.T) choice {
 	t.Helper()
-	launchers, faults = strings.Split(*only, ","), map[string][]string{}
 	wanted, err := regexp.Compile(*kinds)
 	if err != nil {
 		t.Fatalf("-chaos.faults: %v", err)
 	}
-	for _, l := range launchers {
+	c := choice{launchers: strings.Split(*only, ","), flags: " -chaos.launchers " + *only, faults: func(launcher, kind string) map[string]fault {
+		all := faultsOf(unstarted(launcher), kind)
+		maps.DeleteFunc(all, func(name string, _ fault) bool { return !wanted.MatchString(name) })
+		return all
+	}}
+	if *kinds != "" {
+		c.flags += fmt.Sprintf(" -chaos.faults %q", *kinds)
+	}
+	for kind, yes := range map[string]bool{elasticity: *elastic, early: *withEarly} {
+		if yes {
+			c.kinds = append(c.kinds, kind)
+			c.flags += " -chaos." + kind
+		}
+	}
+	if slices.Sort(c.kinds); len(c.kinds) == 0 {
+		c.kinds = []string{plain}
+	}
+	for _, l := range c.launchers {
 		if worlds[l] == nil {
 			t.Fatalf("-chaos.launchers: there is no launcher %q", l)
 		}
-		faults[l] = slices.DeleteFunc(faultNames(l), func(name string) bool { return !wanted.MatchString(name) })
-		if len(faults[l]) == 0 {
-			t.Fatalf("-chaos.faults: %s has no such fault", l)
+		for _, kind := range c.kinds {
+			if len(c.faults(l, kind)) == 0 {
+				t.Fatalf("-chaos.faults: %s has no such fault (%s)", l, kind)
+			}
 		}
 	}
-	return launchers, faults
+	return c
 }
 
-// faultNames are the names of a launcher's faults; nothing is started.
-func faultNames(launcher string) []string {
-	var w world
+// unstarted is a world that only knows its faults.
+func unstarted(launcher string) world {
 	switch launcher {
 	case "local":
-		w = &localWorld{}
+		return &localWorld{}
 	case "slurm":
-		w = &slurmWorld{}
-	default:
-		w = &kubeWorld{}
+		return &slurmWorld{}
 	}
-	all := w.faults()
-	if *elastic {
-		maps.Copy(all, w.elasticFaults())
+	return &kubeWorld{}
+}
+
+// faultsOf are the faults of a kind of clusters.
+func faultsOf(w world, kind string) map[string]fault {
+	var own map[string]fault
+	switch kind {
+	case elasticity:
+		own = w.elasticFaults()
+	case early:
+		own = w.earlyFaults()
 	}
-	return slices.Sorted(maps.Keys(all))
+	for name, f := range own {
+		f.own = true
+		own[name] = f
+	}
+	return merge(w.faults(), own)
 }
 
 // runAll runs cases and returns the number of cases with violations, and of those whose fault found its target.

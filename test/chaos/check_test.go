@@ -25,6 +25,9 @@ func (r *running) check(clientCode int, status *launcher.Status) {
 			r.t.Errorf("the driver found: %s", v)
 		}
 	}
+	if again := r.book.repeated(); r.f.gentle && len(again) > 0 {
+		r.t.Errorf("tasks were done twice: %q", again)
+	}
 	r.checkLines("the client's output", r.out.String(), r.f.clientDies || status == nil)
 	if r.second != nil {
 		r.checkSecond(clientCode)
@@ -71,7 +74,7 @@ func (r *running) checkExit(clientCode int, status *launcher.Status) {
 	if r.f.node && r.book.attempts() == 0 { // Ray's own command reported it
 		causes = append(slices.Clone(causes), "start-failed")
 	}
-	if r.f.node && r.book.attempts() > 0 && r.d.restarts > 0 && r.d.fault != "keeper killed" {
+	if r.f.node && r.book.attempts() > 0 && r.d.restarts > 0 && !strings.HasPrefix(r.d.fault, "keeper killed") {
 		causes = nil
 	}
 	r.own = exit.Cause == own && exit.Code == r.d.code
@@ -117,7 +120,7 @@ func (r *running) checkLines(what, text string, partly bool) {
 		if _, err := fmt.Sscanf(l, "attempt %d line %d", &a, &n); err != nil {
 			ofRay := r.f.node && r.struck                 // the reason why an attempt could not begin, such as its runtime environment
 			if text != "" && !ofRay && r.d.bursts == 0 && // Ray reports nodes that come and go to drivers that use it
-				!strings.HasPrefix(l, "Terminated") && !strings.HasPrefix(l, "Killed") {
+				!strings.HasPrefix(l, "Terminated") && !strings.HasPrefix(l, "Killed") && r.d.kind != early { // which prints headings and job.prepare's output
 				r.t.Errorf("%s has the line %q", what, l)
 			}
 			continue

@@ -4,7 +4,11 @@
 // After each case nothing is allocated, no two drivers ran at once, every line of output is there once and in order in the client's
 // output and in the record, exit code and record agree with the events, and the secret is nowhere.
 //
+// With -chaos.elastic the clusters have nodes that come and go under the driver's tasks, with -chaos.early a head that comes before
+// the workers' gang; the faults of these count three times there. A gang waits because the test closes its queue.
+//
 // `make chaos CHAOS='-chaos.n 150 -chaos.seed 7'` runs a campaign. The seed and the number determine a case, so that
-// `-chaos.seed 7 -chaos.first 42 -chaos.n 1` repeats a failure. A case that fails becomes
+// `-chaos.seed 7 -chaos.first 42 -chaos.n 1`, with the campaign's other flags, repeats a failure: each case prints its own.
+// A campaign of ten cases or more fails, too, if less than 80 % of its faults found their target. A case that fails becomes
 // a test of its own, in the package that it concerns.
 package chaos

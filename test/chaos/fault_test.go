@@ -4,7 +4,6 @@ package chaos
 
 import (
 	"bytes"
-	"fmt"
 	"os/exec"
 	"strings"
 	"sync"
@@ -24,6 +23,16 @@ type fault struct {
 	lossy bool
 	// clientDies: the client's exit code and complete output are not promised.
 	clientDies bool
+	// gentle faults end no node by force: no task is done twice.
+	gentle bool
+	// own faults are those that only a kind of clusters has.
+	own bool
+	// closed: the launch happens with the gang's queue closed, and the fault strikes while the gang waits. Later the queue is open.
+	closed bool
+	// prepare replaces job.prepare of a cluster with an early head; BOOK in it is the book's directory.
+	prepare string
+	// before happens before the launch.
+	before func(r *running)
 }
 
 // clientFaults concern the client, the user and the driver; every launcher has them.
@@ -59,29 +68,7 @@ func rayFaults(headLossy bool) map[string]fault {
 	}
 }
 
-// nodeFaults concern nodes that come and go: the run does not end by them.
-func nodeFaults() map[string]fault {
-	last := func(parts ...string) func(*running) bool {
-		return func(r *running) bool {
-			var found []process
-			for _, p := range r.processes() {
-				if command(parts...)(p) && strings.Contains(p.environ, "RAYCTL_") {
-					found = append(found, p)
-				}
-			}
-			return len(found) > 1 && syscall.Kill(found[len(found)-1].pid, syscall.SIGKILL) == nil // the first is the head's
-		}
-	}
-	return map[string]fault{
-		"last raylet killed": {strike: last("/raylet/raylet "), causes: []string{"lost"}, node: true},
-		"autoscaler killed":  {strike: kill("autoscaler/v2/monitor.py", "autoscaler/_private/monitor.py"), causes: []string{"lost"}, node: true},
-		"scaled down": {strike: func(r *running) bool {
-			return r.rayctl("scale", r.d.run(), fmt.Sprintf("w=%d:%d", r.d.workers, max(1, r.d.workers))).code == 0
-		}},
-	}
-}
-
-// kill ends the first of the run's processes whose command line has one of the parts.
+// kill ends the oldest of the run's processes whose command line has one of the parts.
 func kill(parts ...string) func(*running) bool {
 	return func(r *running) bool {
 		for _, p := range r.processes() {

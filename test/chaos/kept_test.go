@@ -31,10 +31,11 @@ func TestKept(t *testing.T) {
 	if !*again {
 		return
 	}
-	launchers, faults := chosen(t)
+	c := chosen(t)
+	c.kinds = []string{plain}
 	var cases []drawn
 	for _, k := range kept {
-		cases = append(cases, draw(k.seed, k.number, launchers, faults, false))
+		cases = append(cases, draw(k.seed, k.number, c))
 	}
 	violations, _ := runAll(t, cases)
 	t.Logf("chaos: %d kept cases, %d violations; faults: %s", len(cases), violations, tally(cases))

@@ -4,7 +4,6 @@ package chaos
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -28,6 +27,11 @@ func (w *kubeWorld) elasticFaults() map[string]fault {
 		f.strike = w.besideElastic(strike)
 		return f
 	}
+	starting := func(name string) fault {
+		f := all[name]
+		f.strike = w.whileStarting(f.strike)
+		return f
+	}
 	operator, apiServer := w.away(bed.Operator, 8*time.Second), w.away(bed.APIServer, 8*time.Second)
 	return merge(nodeFaults(), map[string]fault{
 		"keeper's process killed while a pod is queued": queued("keeper's process killed"),
@@ -39,6 +43,9 @@ func (w *kubeWorld) elasticFaults() map[string]fault {
 		"API server killed while a pod is queued":       {strike: w.whileQueued(apiServer)},
 		"keeper's process killed beside elastic pods":   elastic("keeper's process killed", all["keeper's process killed"].strike),
 		"head's pod deleted beside elastic pods":        elastic("head's pod deleted", all["head's pod deleted"].strike),
+		"keeper's process killed while a pod starts":    starting("keeper's process killed"),
+		"head's pod deleted while a pod starts":         starting("head's pod deleted"),
+		"down while a pod starts":                       starting("down"),
 		"elastic pod deleted":                           {strike: w.besideElastic(w.deleteLastWorker)},
 		"elastic pod evicted":                           {strike: w.besideElastic(func(r *running) bool { return w.evict(w.lastWorker(r)) })},
 		"node drained of workers":                       {strike: w.besideElastic(w.drainWorkers)},
@@ -49,7 +56,7 @@ func (w *kubeWorld) elasticFaults() map[string]fault {
 				struck = r.rayctl("scale", r.d.run(), fmt.Sprintf("w=%d:2", least)).code == 0 || struck
 			}
 			return struck
-		}},
+		}, gentle: true},
 	})
 }
 
@@ -65,6 +72,18 @@ func (w *kubeWorld) whileQueued(strike func(*running) bool) func(*running) bool 
 		struck := strike(r)
 		time.Sleep(4 * time.Second)
 		return struck
+	}
+}
+
+// whileStarting strikes when a worker's pod that was not there before has a node, on which it starts.
+func (w *kubeWorld) whileStarting(strike func(*running) bool) func(*running) bool {
+	return func(r *running) bool {
+		before := map[types.UID]bool{}
+		for _, p := range w.workers(r) {
+			before[p.UID] = true
+		}
+		another := w.awaitWorker(r, func(p *corev1.Pod) bool { return p.Spec.NodeName != "" && p.DeletionTimestamp == nil && !before[p.UID] })
+		return another != nil && strike(r)
 	}
 }
 
@@ -91,7 +110,7 @@ func (w *kubeWorld) awaitWorker(r *running, match func(*corev1.Pod) bool) *corev
 }
 
 func (w *kubeWorld) workerWithin(limit time.Duration, r *running, match func(*corev1.Pod) bool) *corev1.Pod {
-	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+	for end := time.Now().Add(limit); time.Now().Before(end) && !r.over(); time.Sleep(200 * time.Millisecond) {
 		for _, p := range w.pods(r.d.run()) {
 			if p.Labels["ray.io/node-type"] == "worker" && match(&p) {
 				return &p
@@ -147,11 +166,19 @@ func (w *kubeWorld) evict(p *corev1.Pod) bool {
 
 // cordon sets whether the bed's node takes no pods. It is tried until it succeeds: the API server may be away.
 func (w *kubeWorld) cordon(yes bool) {
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"unschedulable": yes}})
-	for limit := time.Now().Add(time.Minute); err == nil && time.Now().Before(limit); time.Sleep(300 * time.Millisecond) {
-		if _, err := w.Core.CoreV1().Nodes().Patch(context.Background(), bed.NodeName, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err == nil {
+	patch := fmt.Appendf(nil, `{"spec": {"unschedulable": %v}}`, yes)
+	w.stubbornly(func() error {
+		_, err := w.Core.CoreV1().Nodes().Patch(context.Background(), bed.NodeName, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+		return err
+	})
+}
+
+func (w *kubeWorld) stubbornly(do func() error) {
+	var err error
+	for limit := time.Now().Add(time.Minute); time.Now().Before(limit); time.Sleep(300 * time.Millisecond) {
+		if err = do(); err == nil {
 			return
 		}
 	}
-	w.t.Errorf("the node could not be cordoned (%v): %v", yes, err)
+	w.t.Errorf("tried for a minute: %v", err)
 }

@@ -37,6 +37,12 @@ func newKubeWorld(t *testing.T, rayctl string) world {
 	w := &kubeWorld{Cluster: kubetest.Start(t, kubeOptions), t: t, home: t.TempDir(), rayctl: rayctl}
 	w.namespace = w.Namespace(t)
 	w.kubeconfig = w.KubeconfigFor(t, w.namespace)
+	w.Create(t, "", `{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: `+w.queue()+`}, spec: {weight: 1, capability: {cpu: "100"}}}`)
+	t.Cleanup(func() {
+		if err := w.Dynamic.Resource(kubetest.Queues).Delete(context.Background(), w.queue(), metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
 	return w
 }
 
@@ -52,6 +58,8 @@ func (w *kubeWorld) file(d drawn, books string) string {
 	node := "{cpus: 0.2, memory: 2Gi}"
 	text := "launcher: kuberay\nray: {version: 2.60.0}\nhead: " + node + "\nmounts: [{mountPath: " + books + ", source: {kuberay: {hostPath: {path: " + books + "}}}}]\n"
 	switch {
+	case d.kind == early:
+		text = strings.Replace(text, "head: {", "kuberay: {queue: "+w.queue()+"}\nhead: {early: true, ", 1) + earlyGroup(d, "cpus: 0.2, memory: 2Gi")
 	case d.bursts > 0:
 		text += elasticGroup(d, "cpus: 0.2, memory: 2Gi")
 	case d.workers > 0:
@@ -224,6 +232,9 @@ func (w *kubeWorld) away(part bed.Part, length time.Duration) func(*running) boo
 
 // settle starts parts that ended by themselves: without the API server for some seconds a controller loses its lease, and exits (client-go,
 // leaderelection). Elsewhere its kubelet starts it again.
-func (w *kubeWorld) settle(*testing.T) { kubetest.Start(w.t, kubeOptions) }
+func (w *kubeWorld) settle(*testing.T) {
+	kubetest.Start(w.t, kubeOptions)
+	w.hold(false)
+}
 
 func (w *kubeWorld) end(*testing.T) { _ = os.RemoveAll(w.home + "/state") }

@@ -3,8 +3,10 @@
 package chaos
 
 import (
+	"cmp"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -14,12 +16,13 @@ import (
 // process is a process of this machine, including those in the namespaces of the testbeds' nodes and pods.
 type process struct {
 	pid     int
+	started int64 // clock ticks after the machine's boot
 	command string
 	environ string
 	cgroup  string
 }
 
-// table lists all processes except zombies and this one.
+// table lists all processes except zombies and this one, the oldest first.
 func table() (out []process) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
@@ -32,10 +35,21 @@ func table() (out []process) {
 			return string(text)
 		}
 		if command := read("cmdline"); command != "" {
-			out = append(out, process{pid, strings.TrimRight(strings.ReplaceAll(command, "\x00", " "), " "), read("environ"), read("cgroup")})
+			out = append(out, process{pid, startTime(read("stat")), strings.TrimRight(strings.ReplaceAll(command, "\x00", " "), " "), read("environ"), read("cgroup")})
 		}
 	}
+	slices.SortStableFunc(out, func(a, b process) int { return cmp.Compare(a.started, b.started) })
 	return out
+}
+
+// startTime is the 22nd field of /proc/PID/stat, of which the second may have spaces and parentheses.
+func startTime(stat string) int64 {
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 20 {
+		return 0
+	}
+	ticks, _ := strconv.ParseInt(fields[19], 10, 64)
+	return ticks
 }
 
 func (p process) String() string { return fmt.Sprintf("process %d %.200s", p.pid, p.command) }

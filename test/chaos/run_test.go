@@ -3,6 +3,7 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,21 +48,30 @@ type running struct {
 // runCase launches, injects the fault, waits for the end, and checks. It returns whether the fault found its target.
 func runCase(t *testing.T, w world, d drawn) bool {
 	t.Log(d)
-	r := &running{t: t, w: w, d: d, f: merge(w.faults(), w.elasticFaults())[d.fault]}
+	r := &running{t: t, w: w, d: d, f: faultsOf(w, d.kind)[d.fault]}
 	r.prepare()
 	t.Cleanup(func() {
 		r.rayctl("down", "--now", d.run())
 		w.settle(t)
 	})
+	w.hold(r.f.closed)
+	if r.f.before != nil {
+		r.f.before(r)
+	}
 	r.client = r.start(&r.out)
 	r.ended = make(chan error, 1)
 	go func() { r.ended <- r.client.Wait() }()
 	r.awaitMoment()
 	r.lookForSecrets("when it was struck")
 	r.struck = r.f.strike(r)
+	if r.f.closed {
+		time.Sleep(3 * time.Second) // what the fault began happens before the gang could come
+		w.hold(false)
+	}
 	clientCode := r.awaitClient()
 	status := r.awaitEnd()
 	r.check(clientCode, status)
+	t.Logf("%s: struck: %v, the client's exit code: %d, failed: %v", time.Now().Format(time.TimeOnly), r.struck, clientCode, t.Failed())
 	if t.Failed() {
 		t.Logf("%s\nstruck: %v\nclient's stdout ends: %s\nclient's stderr: %s\n%s", d, r.struck, lastLines(r.out.String(), 4), lastLines(r.err.String(), 30), w.story(d.run()))
 	}
@@ -110,7 +121,19 @@ func (r *running) file() string {
 	}
 	return r.w.file(r.d, string(r.book)) + "secrets: [{name: WORD, file: secret}]\nlifetime: {max: 20m}\n" +
 		"job:\n  entrypoint: " + string(text) + "\n  workingDir: job\n  env: {FROM_JOB: \"a 'value' of the job\"}\n" +
-		fmt.Sprintf("  restarts: {nodeFailure: %d}\n", r.d.restarts)
+		fmt.Sprintf("  restarts: {nodeFailure: %d}\n", r.d.restarts) + r.preparation()
+}
+
+// preparation is the part of the job that a cluster with an early head has.
+func (r *running) preparation() string {
+	if r.d.kind != early {
+		return ""
+	}
+	text, err := json.Marshal(strings.ReplaceAll(cmp.Or(r.f.prepare, "echo prepared"), "BOOK", string(r.book)))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return "  prepare: " + string(text) + "\n  start: " + r.d.start + "\n"
 }
 
 // start runs the tested command.
@@ -143,6 +166,9 @@ func (r *running) awaitMoment() {
 	limit := time.After(patience)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
+	if r.f.closed && !r.awaitGang() && !r.over() {
+		r.t.Errorf("the gang never waited\n%s\n%s", lastLines(r.err.String(), 20), r.w.story(r.d.run()))
+	}
 	for r.d.moment.line > 0 && r.book.furthest() < r.d.moment.line {
 		select {
 		case err := <-r.ended:

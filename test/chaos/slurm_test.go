@@ -22,7 +22,8 @@ type slurmWorld struct {
 	*slurmtest.Cluster
 	t              *testing.T
 	rayctl, python string
-	off            int // the node without power, from 1
+	orders         string // of slurmtest.WrapSbatch
+	off            int    // the node without power, from 1
 }
 
 func newSlurmWorld(t *testing.T, rayctl string) world {
@@ -32,20 +33,27 @@ func newSlurmWorld(t *testing.T, rayctl string) world {
 		t.Fatal(err)
 	}
 	binds := []string{filepath.Dir(rayctl), filepath.Dir(filepath.Dir(python)), filepath.Dir(filepath.Dir(base))}
-	return &slurmWorld{Cluster: slurmtest.Start(t, slurmtest.Options{Nodes: 4, Preemption: true, Binds: binds}), t: t, rayctl: rayctl, python: python}
+	w := &slurmWorld{t: t, rayctl: rayctl, python: python}
+	// One cycle of pings waits MessageTimeout (10 s) for a node that is dark, and records the answers of the others at its end (slurmctld/agent.c): with the bed's
+	// SlurmdTimeout, which is as long, living nodes would be down, too. A supervisor has KillWait to end Ray.
+	w.Cluster = slurmtest.Start(t, slurmtest.Options{Nodes: 4, Preemption: true, Binds: binds, Settings: map[string]string{"SlurmdTimeout": "30", "KillWait": "20"}})
+	w.orders = w.WrapSbatch(t)
+	return w
 }
 
 func (w *slurmWorld) dir() string { return w.Dir + "/shared" }
 
 func (w *slurmWorld) command(ctx context.Context, args ...string) *exec.Cmd {
 	c := w.Command(ctx, "", w.rayctl, args...)
-	c.Env = append(c.Env, "XDG_RUNTIME_DIR="+w.Home(""))
+	c.Env = append(c.Env, "XDG_RUNTIME_DIR="+w.Home(""), "PATH="+w.orders+"/bin:"+slurmtest.SearchPath)
 	return c
 }
 
 func (w *slurmWorld) file(d drawn, _ string) string {
 	text := "launcher: slurm\nray: {python: " + w.python + "}\nslurm: {dir: " + w.dir() + "/rayctl, exclusive: true}\n"
 	switch {
+	case d.kind == early: // a partition that stays open when the gang's is closed
+		text += "head: {early: true, cpus: 1, memory: 1Gi, slurm: {partition: high}}\n" + earlyGroup(d, "cpus: 1, memory: 1Gi")
 	case d.bursts > 0 && d.workers == 0:
 		text += "head: {cpus: 1}\n" + elasticGroup(d, "cpus: 1, memory: 1Gi")
 	case d.bursts > 0:
@@ -66,7 +74,7 @@ func (w *slurmWorld) allocated(run string) (left []string) {
 		return []string{err.Error()}
 	}
 	for _, job := range strings.Split(jobs, "\n") {
-		if strings.HasPrefix(job, run+" ") || strings.HasPrefix(job, run+"-elastic-") {
+		if strings.HasPrefix(job, run+" ") || strings.HasPrefix(job, run+"-elastic-") || strings.HasPrefix(job, run+"-workers-") {
 			left = append(left, job)
 		}
 	}
@@ -122,38 +130,6 @@ func (w *slurmWorld) faults() map[string]fault {
 	})
 }
 
-func (w *slurmWorld) elasticFaults() map[string]fault {
-	return merge(nodeFaults(), map[string]fault{
-		"companion cancelled": {strike: w.onCompanion(func(id, _ string) bool { _, err := w.Slurm(context.Background(), "scancel", id); return err == nil })},
-		"companion requeued": {strike: w.onCompanion(func(id, _ string) bool {
-			_, err := w.Slurm(context.Background(), "scontrol", "requeue", id)
-			return err == nil
-		})},
-		"companion's node loses power":  {strike: w.onCompanion(func(_, node string) bool { return w.cut(node) })},
-		"companion's supervisor killed": {strike: kill("keeper.pyz slurm-companion")},
-	})
-}
-
-// onCompanion strikes the last of the run's companion jobs, as soon as there is one.
-func (w *slurmWorld) onCompanion(strike func(id, node string) bool) func(*running) bool {
-	return func(r *running) bool {
-		for range 30 {
-			jobs, _ := w.Slurm(context.Background(), "squeue", "--noheader", "--states=running", "--format=%j %i %N")
-			id, node := "", ""
-			for _, line := range strings.Split(jobs, "\n") {
-				if f := strings.Fields(line); len(f) == 3 && strings.HasPrefix(f[0], r.d.run()+"-elastic-") {
-					id, node = f[1], f[2]
-				}
-			}
-			if id != "" {
-				return strike(id, node)
-			}
-			time.Sleep(500 * time.Millisecond)
-		}
-		return false
-	}
-}
-
 // controllerKilled waits until the controller has saved the job, which takes it some seconds: one that it knew alone is lost to Slurm, which ends it as an orphan.
 func (w *slurmWorld) controllerKilled(r *running) bool {
 	for range 100 {
@@ -189,6 +165,8 @@ func (w *slurmWorld) cut(host string) bool {
 }
 
 func (w *slurmWorld) settle(t *testing.T) {
+	w.hold(false)
+	_ = os.Remove(filepath.Join(w.orders, "lose"))
 	if w.off == 0 {
 		return
 	}

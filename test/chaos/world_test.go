@@ -35,6 +35,10 @@ type world interface {
 	faults() map[string]fault
 	// elasticFaults concern the nodes of elastic groups that come and go.
 	elasticFaults() map[string]fault
+	// earlyFaults concern clusters with an early head.
+	earlyFaults() map[string]fault
+	// hold sets whether the queue for gangs of early heads is closed.
+	hold(closed bool)
 	// settle restores the substrate after a case, and returns when it works.
 	settle(t *testing.T)
 	// end checks that nothing is left of any case.
@@ -64,6 +68,8 @@ func (w *localWorld) command(ctx context.Context, args ...string) *exec.Cmd {
 func (w *localWorld) file(d drawn, _ string) string {
 	text := "launcher: local\nray: {python: " + w.python + "}\n"
 	switch {
+	case d.kind == early:
+		text += "head: {early: true, cpus: 1}\n" + earlyGroup(d, "cpus: 1")
 	case d.bursts > 0:
 		text += "head: {cpus: 1}\n" + elasticGroup(d, "cpus: 1")
 	case d.workers > 0:
@@ -74,7 +80,15 @@ func (w *localWorld) file(d drawn, _ string) string {
 
 // elasticGroup is the driver's group of workers, each of this size, in the cluster file.
 func elasticGroup(d drawn, size string) string {
-	return fmt.Sprintf("workers: [{name: w, %s, minReplicas: %d, maxReplicas: 2, resources: {w: 1}}]\nscaling: {idle: 3s}\n", size, d.workers)
+	return fmt.Sprintf("workers: [{name: w, %s, minReplicas: %d, maxReplicas: %d, resources: {w: 1}}]\nscaling: {idle: 3s}\n", size, d.workers, d.most())
+}
+
+// earlyGroup is the same beside an early head, where the group need not be elastic.
+func earlyGroup(d drawn, size string) string {
+	if d.bursts > 0 {
+		return elasticGroup(d, size)
+	}
+	return fmt.Sprintf("workers: [{name: w, %s, replicas: %d}]\n", size, d.workers)
 }
 
 func (w *localWorld) runDir(run string) string {
@@ -116,6 +130,13 @@ func (w *localWorld) faults() map[string]fault {
 }
 
 func (w *localWorld) elasticFaults() map[string]fault { return nodeFaults() }
+
+// earlyFaults: all nodes of this machine come at once, so that no gang waits.
+func (w *localWorld) earlyFaults() map[string]fault {
+	return map[string]fault{"autoscaler killed": nodeFaults()["autoscaler killed"]}
+}
+
+func (w *localWorld) hold(bool) {}
 
 func (w *localWorld) settle(*testing.T) {}
 

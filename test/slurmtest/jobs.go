@@ -4,8 +4,11 @@ package slurmtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -26,6 +29,33 @@ func (c *Cluster) Submit(ctx context.Context, script string, args ...string) (st
 	cmd := c.Command(ctx, "", "sbatch", append([]string{"--parsable", "--output", c.Dir + "/shared/job-%j.out"}, args...)...)
 	cmd.Stdin = strings.NewReader("#!/bin/sh\n" + script + "\n")
 	return output(cmd)
+}
+
+// lossy stands before the real sbatch in PATH: it counts. Where there is a file "lose" it submits on compute nodes and prints nothing, and where there is a file
+// "login-only" it refuses on them as a partition with AllocNodes does (slurm.conf(5)), to which Slurm does not hold root.
+const lossy = `#!/bin/sh
+[ "$(hostname)" = ctl ] || node=yes
+if [ "$node" ] && [ -e PLACE/login-only ]; then
+	echo "sbatch: error: Batch job submission failed: Access/permission denied" >&2
+	exit 1
+fi
+real=$(PATH=${PATH#PLACE/bin:}; command -v sbatch)
+case "$*" in *--test-only*) exec "$real" "$@" ;; esac
+echo "$*" >> PLACE/submitted
+if [ "$node" ] && rm PLACE/lose 2> /dev/null; then "$real" "$@" > /dev/null; kill -9 $$; fi
+exec "$real" "$@"
+`
+
+// WrapSbatch writes a program sbatch for which commands can be disturbed, and returns the directory of the files that it looks for ("lose", "login-only") and
+// writes ("submitted": the arguments, a line for each submission). Its subdirectory bin is to be the first one of a command's PATH, which jobs inherit.
+func (c *Cluster) WrapSbatch(t testing.TB) (dir string) {
+	t.Helper()
+	dir = filepath.Join(c.Dir, "shared", "orders")
+	wrapper := filepath.Join(dir, "bin", "sbatch")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(wrapper), 0o755), os.WriteFile(wrapper, []byte(strings.ReplaceAll(lossy, "PLACE", dir)), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // JobState is a job's state as squeue prints it ("RUNNING"), or "" when slurmctld has no record of the job any more.

@@ -26,11 +26,51 @@ def work(book, attempt, bursts):
     """Tasks for which nodes have to come, and pauses in which they go. Tasks of a node that is lost are done again."""
     import ray
     ray.init(log_to_driver=False, logging_level="ERROR")
-    task = ray.remote(num_cpus=0, resources={"w": 1}, max_retries=-1)(lambda: time.sleep(1.5))
+    threading.Thread(target=serve, args=(ray, book), daemon=True).start()
+
+    def once(name):
+        if not note(book, f"task-{name}"):
+            note(book, f"repeated-{name}-{time.time()}")
+        time.sleep(1.5)
+
+    task = ray.remote(num_cpus=0, resources={"w": 1}, max_retries=-1)(once)
     for burst in range(bursts):
-        ray.get([task.remote() for _ in range(4)])
+        ray.get([task.remote(f"{attempt}-{burst}-{i}") for i in range(4)])
         note(book, f"burst-{attempt}-{burst}")
         time.sleep(5)
+    while doing:
+        time.sleep(0.1)
+
+
+doing = set()
+
+
+def serve(ray, book):
+    """Does what the test asks for, in a file of the book: demand that flaps, and demand that no group can meet."""
+    while True:
+        for what in ("flap", "unmet"):
+            if os.path.exists(os.path.join(book, "ask-" + what)):
+                doing.add(what)
+                if note(book, "doing-" + what):
+                    {"flap": flap, "unmet": unmet}[what](ray, book)
+                    note(book, "did-" + what)
+                doing.discard(what)
+        time.sleep(0.1)
+
+
+def flap(ray, book):
+    for _ in range(20):
+        group = ray.util.placement_group([{"w": 1}] * 2, strategy="STRICT_SPREAD")
+        time.sleep(1)
+        ray.util.remove_placement_group(group)
+        time.sleep(0.3)
+
+
+def unmet(ray, book):
+    task = ray.remote(num_cpus=1000)(lambda: None).remote()
+    while not os.path.exists(os.path.join(book, "enough")):
+        time.sleep(0.1)
+    ray.cancel(task)
 
 
 def main():
