@@ -1,9 +1,11 @@
 package kuberay_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -114,9 +116,14 @@ func (b bed) scales(t *testing.T) {
 	awaitNodes(1)
 	u.succeeds(t, "w: 2 nodes, at least 2 and at most 2", "scale", "--launcher", "kuberay", "scaled", "w=2")
 	awaitNodes(2)
+	u.succeeds(t, "", "submit", "--launcher", "kuberay", "-c", "scaled", "--detach", "--", "python", "-c", holdingDriver)
+	b.awaitFile(t, "scaled", "held", "a node")
 	refused("group w has 2 nodes: KubeRay's autoscaler would end those above 1", "w=0:1")
 	u.succeeds(t, "at least 0 and at most 2", "scale", "--launcher", "kuberay", "scaled", "w=0")
-	awaitNodes(0) // nothing uses them
+	awaitNodes(1) // nothing uses the other one
+	b.release(t, "scaled")
+	b.awaitFile(t, "scaled", "kept", "True")
+	awaitNodes(0)
 	u.succeeds(t, "w: 0 nodes, at least 0 and at most 0", "scale", "--launcher", "kuberay", "scaled", "w=0:0")
 	if a := u.does(t, sized("3s", "minReplicas: 1, maxReplicas: 4")...); a.code != 65 || !strings.Contains(a.notes, "group w can have at most 1 to 3 nodes, and not 4") {
 		t.Errorf("code %d\n%s", a.code, a.notes)
@@ -137,12 +144,70 @@ func (b bed) scales(t *testing.T) {
 	if a := limited.does(t, "scale", "--launcher", "kuberay", "scaled", "w=1"); a.code != 77 || !strings.Contains(a.notes, "patch rayclusters.ray.io") {
 		t.Errorf("code %d\n%s", a.code, a.notes)
 	}
+	const unmet = "tasks or actors wait for a node with CPU 1000, and no group has such nodes"
+	last := status()
+	if n := len(slices.DeleteFunc(last.Timeline, func(e runstate.Event) bool { return e.Message != unmet })); n != 1 {
+		t.Errorf("%d notes %q", n, unmet)
+	}
+	if more := runstate.Of(last.Allocations, runstate.PurposeElastic); !slices.ContainsFunc(more, func(a runstate.Allocation) bool { return a.State == runstate.AllocationQueued }) {
+		t.Errorf("no pod waits at the end: %+v", more)
+	}
 	u.succeeds(t, "", "down", "--launcher", "kuberay", "scaled")
+	if left := b.left(t, "scaled"); len(left) > 0 {
+		t.Errorf("left after `down`: %v", left)
+	}
 }
 
-// groupsApart: workers of one group beyond its least never stand in for those that another lacks: no pod gets a node, though as many as the gang has would fit.
+// holdingDriver has an actor that holds a node until bed.release, and from its beginning to the cluster's end a task that no node can take.
+const holdingDriver = `
+import os, ray, time
+ray.init(logging_level=40)
+huge = ray.remote(num_cpus=1000)(int).remote()
+@ray.remote(num_cpus=1, max_restarts=0)
+class Holder:
+    def pid(self):
+        return os.getpid()
+def say(name, text):
+    with open("/tmp/" + name, "w") as f:
+        f.write(text)
+holder = Holder.remote()
+pid = ray.get(holder.pid.remote())
+say("held", "a node")
+while not os.path.exists("/tmp/go"):
+    time.sleep(0.2)
+try:
+    say("kept", str(ray.get(holder.pid.remote()) == pid))
+except ray.exceptions.RayError as error:
+    say("kept", str(error))
+ray.kill(holder)
+ray.get(huge)
+`
+
+// awaitFile waits until a file in the head's /tmp is there, and checks what it says.
+func (b bed) awaitFile(t *testing.T, id launcher.ID, name, want string) {
+	t.Helper()
+	var out bytes.Buffer
+	kubetest.Await(t, name, func(ctx context.Context) error {
+		out.Reset()
+		code, err := b.l.Exec(ctx, id, launcher.ExecRequest{Command: []string{"cat", "/tmp/" + name}, Stdout: &out, Stderr: io.Discard})
+		if err == nil && (code != 0 || out.Len() == 0) {
+			err = fmt.Errorf("code %d", code)
+		}
+		return err
+	})
+	if out.String() != want {
+		t.Errorf("%s: %q, want %q", name, out.String(), want)
+	}
+}
+
 func (b bed) groupsApart(t *testing.T) {
 	pace.Parallel(t)
+	b.wantApart(t)
+}
+
+// wantApart: workers of one group beyond its least never stand in for those that another lacks: no pod gets a node, though as many as the gang has would fit.
+func (b bed) wantApart(t *testing.T) {
+	t.Helper()
 	s, least, two, three := job("apart", "echo never"), 1, 2, 3
 	lacking := smallNode()
 	lacking.Sections = kuberayspec.PatchIn(spec.Object{"spec": map[string]any{"nodeSelector": map[string]any{"rayctl.test/none": "here"}}})

@@ -1,12 +1,16 @@
 package objects
 
 import (
+	"encoding/json"
+	"maps"
+	"math"
 	"slices"
 	"strconv"
 
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
@@ -49,6 +53,9 @@ func (p *Plan) addStart(t *corev1.PodTemplateSpec, g spec.NodeGroup, group strin
 	if p.Spec.Job.Entrypoint != "" {
 		c.Env = append(c.Env, env("RAYCTL_JOB", "1"))
 	}
+	if group == HeadGroup && p.tellsWaiting() {
+		c.Env = append(c.Env, env("RAYCTL_WAITING", literal(p.waiting())))
+	}
 	if p.warns() {
 		host, dashboard, _ := p.headAddress()
 		if group == HeadGroup {
@@ -64,6 +71,35 @@ func (p *Plan) addStart(t *corev1.PodTemplateSpec, g spec.NodeGroup, group strin
 	addVolume(t, "rayctl", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: SecretName(p.Spec.Name), Items: items}},
 		corev1.VolumeMount{MountPath: nodeFiles, ReadOnly: true})
 	c.Args = []string{". " + nodeFiles + "/" + nodeKey + "; true"} // on the left of &&, where KubeRay puts it, the shell would not obey set -e
+}
+
+// tellsWaiting reports whether the head tells the keeper what waits for nodes that no group has: keeper/rayctl_keeper/rayhook/waiting.py.
+func (p *Plan) tellsWaiting() bool {
+	return p.Spec.IsElastic() && p.hasToken() && kuberayspec.Of(p.Spec).Keeper != KeeperNone
+}
+
+// waiting is what the head needs for that: the resources of a node of each group, as KubeRay's autoscaler counts them, and how many nodes there may be.
+func (p *Plan) waiting() string {
+	groups, most := map[string]map[string]float64{}, 0
+	for _, g := range p.Spec.NodeGroups() {
+		most += max(g.Count, g.Max)
+		shape := maps.Clone(g.Resources)
+		if shape == nil {
+			shape = map[string]float64{}
+		}
+		if g.Tasks {
+			shape["CPU"], shape["GPU"] = math.Ceil(float64(cpusOf(g))), float64(g.GPUs)
+		}
+		if !g.Memory.IsZero() {
+			shape["memory"] = float64(g.Memory.Value())
+		}
+		groups[g.Name] = shape
+	}
+	text, err := json.Marshal(map[string]any{"keeper": p.keeperAddress(), "groups": groups, "most": most})
+	if err != nil {
+		panic("kuberay: a map of numbers has no JSON: " + err.Error()) // impossible: the spec allows finite numbers only
+	}
+	return string(text)
 }
 
 // tellGrant is the variable by which pods of a cluster with an early head report to the keeper that they have nodes, see pod/node.sh.

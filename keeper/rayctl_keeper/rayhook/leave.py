@@ -46,7 +46,7 @@ def cluster_stays():
 
 def _dashboard_says():
     try:
-        return _request(_settings["RAYCTL_WARN_DASHBOARD"], "GET", ENDED) == 404
+        return request(_settings["RAYCTL_WARN_DASHBOARD"], "GET", ENDED) == 404
     except socket.timeout:
         return True  # it is there, and slow
     except (OSError, http.client.HTTPException):
@@ -59,7 +59,7 @@ def keeper_told(seconds):
     body = json.dumps({"seconds": seconds, "by": os.uname().nodename}).encode()
     while "RAYCTL_WARN_KEEPER" in _settings:
         try:
-            return _request(_settings["RAYCTL_WARN_KEEPER"], "POST", "/v1/leaving", body) == 200
+            return request(_settings["RAYCTL_WARN_KEEPER"], "POST", "/v1/leaving", body) == 200
         except (OSError, http.client.HTTPException):
             if time.monotonic() > until:
                 break
@@ -67,8 +67,8 @@ def keeper_told(seconds):
     return False
 
 
-def _request(url, method, path, body=None):
-    """The answer's status."""
+def request(url, method, path, body=None):
+    """The status of the answer to a request of this cluster's token."""
     parts = urllib.parse.urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=CONNECT)
     try:

@@ -12,7 +12,7 @@ import socket
 import sys
 import time
 
-from rayctl_keeper.rayhook import leave
+from rayctl_keeper.rayhook import leave, waiting
 
 UNUSED = ("ray.util.state.state_cli", "ray.dashboard.modules.job.cli", "ray.serve.scripts")
 SHARED = ("/tmp", "/var/tmp")  # Slurm sets TMPDIR=/tmp
@@ -104,8 +104,11 @@ def main(arguments):
     """Entry point."""
     sys.argv = ["ray"] + arguments  # the program name in Ray's messages
     leave.take()
+    settings = waiting.take()
     if starts_fast(os.environ.pop("RAYCTL_FAST_START", "always")):
-        commands().main()
+        run = commands
     else:
         leave_alone()
-        all_commands().main()
+        run = all_commands
+    waiting.begin(settings)
+    run().main()

@@ -6,11 +6,11 @@ from rayctl_keeper.node.groups import autoscaling
 from rayctl_keeper.node.groups.members import Member, allocation_id, instance, is_elastic, most
 from rayctl_keeper.run.allocations.nodeallocations import NodeAllocations
 from rayctl_keeper.run.elastic.sizes import REFUSAL_AT_THE_END, Refusal, Sizes
+from rayctl_keeper.run.elastic.told import Told
 from rayctl_keeper.state.exits import duration
 from rayctl_keeper.state.model import AllocationState, Event, NodeState
 
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0  # seconds after nodes of a group that failed to start, twice as long each time
-MOST_TOLD = 50  # notes about demand that gets no nodes
 
 
 class Elastic:
@@ -28,7 +28,7 @@ class Elastic:
         self._brief = []  # nodes that ended before it did
         self._standing = {}  # of the nodes that were asked for, when it was last looked at
         self._most = (orders.get("scaling") or {}).get("maxAllocations") or None
-        self._told = {}  # by group, the last note about it: Ray asks again and again
+        self._told = Told(state)
         self.closed = False  # the cluster ends
 
     # For Ray's autoscaler, through the API.
@@ -58,7 +58,7 @@ class Elastic:
             for name in body.get("release") or []:
                 self._release(name)
             for text in body.get("unmet") or []:
-                self._tell(text, "Unmet", text)
+                self._told.tell(text, "Unmet", text)
         except Refusal as refusal:
             body["refusal"] = str(refusal)
 
@@ -90,21 +90,15 @@ class Elastic:
         if room < min(count, len(places)):
             text = "group %s needs %d more nodes, but the cluster already has the %d that scaling.maxAllocations allows" % (
                 name, min(count, len(places)) - room, self._most)
-            self._tell(name, "MaxAllocations", text)
+            self._told.tell(name, "MaxAllocations", text)
             raise Refusal(text)
-        self._told.pop(name, None)
+        self._told.served(name)
         if len(places) < count:  # else Ray waits ten minutes for the others
             raise Refusal("group %s has only %d more nodes" % (name, len(places)))
 
     def _room(self, count):
         """How many of so many nodes may be asked for."""
         return count if self._most is None else max(0, min(count, self._most - sum(1 for m in self._nodes.all() if m.serial)))
-
-    def _tell(self, about, code, text):
-        """A note, once: Ray repeats what it asks for every second."""
-        if self._told.get(about) != text and len(self._told) < MOST_TOLD:
-            self._told[about] = text
-            self._state.note("scaling", "Refused", code, text)
 
     def _release(self, wanted):
         for member in list(self._nodes.extra.values()):
@@ -201,7 +195,7 @@ class Elastic:
         if count != self._state.doc["offers"]:
             self._state.change(offers=count)
         if count:
-            self._tell("offers", "NodesMayNotSubmit", "compute nodes may not submit jobs: more nodes come while `rayctl run`, `up` or `submit` watches this cluster")
+            self._told.tell("offers", "NodesMayNotSubmit", "compute nodes may not submit jobs: more nodes come while `rayctl run`, `up` or `submit` watches this cluster")
 
     def _drain(self, member):
         """A node that ends before its cluster: Ray drains it (rayhook/provider.py), and asks for another one where it is needed."""
@@ -236,7 +230,7 @@ class Elastic:
         self._allocations.release(message, member)
         if member.hopeless:
             self._sizes.hopeless[member.group["name"]] = message
-            self._tell(member.group["name"], "Hopeless", "group %s gets no more nodes: %s" % (member.group["name"], message))
+            self._told.tell(member.group["name"], "Hopeless", "group %s gets no more nodes: %s" % (member.group["name"], message))
         if self._sizes.limits[member.group["name"]][1] < most(member.group) or member.group["name"] in self._sizes.hopeless:
             self._sizes.write()
         return member.beyond
@@ -255,7 +249,7 @@ class Elastic:
             self._allocations.release("it ended with its cluster")
         if self._state.doc["offers"]:
             self._state.change(offers=0)
-        self._told.clear()
+        self._told.forget()
         if self._sizes.hopeless:  # the next attempt tries again
             self._sizes.hopeless.clear()
             self._sizes.write()
