@@ -66,6 +66,9 @@ func (l *Launcher) Validate(ctx context.Context, s *spec.ClusterSpec, p launcher
 	if _, err := l.site.Python(ctx, s); err != nil {
 		return err
 	}
+	if err := l.site.Apart(ctx, s); err != nil {
+		return err
+	}
 	return l.site.TryRequest(ctx, s)
 }
 
@@ -129,10 +132,15 @@ func (c *cluster) create(ctx context.Context, p launcher.Payload) error {
 	stop := c.Heartbeat(ctx)
 	plan := c.l.site.Fitted(ctx, script.PlanOf(c.Run, p.EndOnDisconnect))
 	plan.Held = c.around.Nodes
-	if note := plan.QueueNote(); note != "" && p.Warn != nil {
-		p.Warn(note)
+	for _, note := range []string{plan.QueueNote(), c.l.site.SharedPartition(ctx, plan.Spec)} {
+		if note != "" && p.Warn != nil {
+			p.Warn(note)
+		}
 	}
-	err := c.Stage(ctx, p, plan)
+	err := c.l.site.Apart(ctx, plan.Spec)
+	if err == nil {
+		err = c.Stage(ctx, p, plan)
+	}
 	if err == nil {
 		err = ctx.Err()
 	}

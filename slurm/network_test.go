@@ -3,6 +3,7 @@
 package slurm_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -80,9 +81,10 @@ func (b *bed) networkUnclear(t *testing.T) {
 	alone.forgotten()
 }
 
-// partitionsApart: doctor tries whether the head's partition and the workers' reach each other, where they are two.
+// partitionsApart: doctor tries whether the head's partition and the workers' reach each other, where they are two. Launches that follow are refused for what it found,
+// before anything is allocated. Without it, a run ends as soon as its gang has found the same.
 func (b *bed) partitionsApart(t *testing.T) {
-	s := b.onBoth("apart", "true", slurmspec.Section{Network: "eth0", Ports: "20000-20255"})
+	s := b.onBoth("apart", "echo never", slurmspec.Section{Network: "eth0", Ports: "20000-20255"})
 	s.Head.Early = true
 	slurmspec.Of(s).Nodelist, s.Workers[0].Sections = "", slurmspec.GroupIn(&slurmspec.Group{Nodelist: "node2"})
 	find := func(name string) (found []launcher.Check) {
@@ -93,25 +95,69 @@ func (b *bed) partitionsApart(t *testing.T) {
 		}
 		return found
 	}
-	const both = "from partition cpu to the default partition"
-	if c := find("head"); len(c) != 1 || !c[0].OK || !strings.Contains(c[0].Detail, "head.slurm.partition chooses another partition") || len(find(both)) > 0 {
+	const both, shared = "from partition cpu to the default partition", "the early head uses the workers' partition"
+	if c := find("head"); len(c) != 1 || !c[0].OK || !strings.HasPrefix(c[0].Detail, shared) || !strings.Contains(c[0].Detail, "head.slurm.partition chooses another partition") || len(find(both)) > 0 {
 		t.Errorf("an early head in the workers' partition: %+v", c)
 	}
-	s.Head.Sections = slurmspec.GroupIn(&slurmspec.Group{Partition: "cpu"})
-	if c := find(both); len(c) != 1 || !c[0].OK || c[0].Detail != "node1 (10.77.1.1) and node2 (10.77.1.2) reach each other" {
-		t.Errorf("where they do: %+v", c)
+	s.Head.Sections = slurmspec.GroupIn(&slurmspec.Group{Partition: "main"}) // which is the default
+	if notes := b.notesOf(t, s); len(notes) != 1 || !strings.HasPrefix(notes[0], shared) {
+		t.Errorf("a launch says of that: %q", notes)
 	}
+	s.Head.Sections = slurmspec.GroupIn(&slurmspec.Group{Partition: "cpu"})
 	restore, err := b.Separate(t.Context(), 2, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := find(both)
+	const fault = "node2 (10.77.1.2) cannot connect to node1 (10.77.1.1): "
+	if c := find(both); len(c) != 1 || c[0].OK || !strings.HasPrefix(c[0].Detail, fault) || !strings.Contains(c[0].Hint, "slurm.network") {
+		t.Errorf("where they do not: %+v", c)
+	}
+	for what, ask := range map[string]func() error{
+		"launch": func() error {
+			_, err := b.launcher().Launch(t.Context(), s, launcher.Payload{})
+			return err
+		},
+		"--recreate": func() error { return b.launcher().Validate(t.Context(), s, launcher.Payload{}) },
+	} {
+		if err := ask(); launcher.ExitCode(err) != runstate.CodeSpec || !strings.Contains(err.Error(), fault) || !strings.Contains(err.Error(), "`rayctl doctor` found at") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v (code %d)", what, err, launcher.ExitCode(err))
+		}
+	}
+	b.nothingLeft(t, "apart")
+	other := spec.For(s, s.Launcher)
+	other.Name, slurmspec.Of(other).Network = "found-apart", "eth0,eth1" // doctor has not tried these
+	other.Job.Restarts.NodeFailure = 3
+	r := b.begin(t, other, launcher.Payload{})
+	if receipt := r.ended(runstate.CodeStartFailed, "start-failed", "node w-0: node2 cannot connect to the head (10.77.1.1, port "); len(receipt.Attempts) != 1 || receipt.Exit.Retryable ||
+		!strings.HasSuffix(receipt.Exit.Message, "`rayctl doctor` tests whether they connect") || receipt.Durations.Starting > 60 {
+		t.Errorf("%+v, %+v, %+v", receipt.Exit, receipt.Attempts, receipt.Durations)
+	}
+	r.forgotten()
 	if err := restore(); err != nil {
 		t.Error(err)
 	}
-	if len(c) != 1 || c[0].OK || !strings.HasPrefix(c[0].Detail, "node2 (10.77.1.2) cannot connect to node1 (10.77.1.1): ") || !strings.Contains(c[0].Hint, "slurm.network") {
-		t.Errorf("where they do not: %+v", c)
+	if c := find(both); len(c) != 1 || !c[0].OK || c[0].Detail != "node1 (10.77.1.1) and node2 (10.77.1.2) reach each other" {
+		t.Errorf("where they do: %+v", c)
 	}
+	if err := b.launcher().Validate(t.Context(), s, launcher.Payload{}); err != nil {
+		t.Errorf("after doctor has found that they do: %v", err)
+	}
+}
+
+// notesOf is what a launch says before it asks for anything; it is interrupted then.
+func (b *bed) notesOf(t *testing.T, s *spec.ClusterSpec) (notes []string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	_, err := b.launcher().Launch(ctx, s, launcher.Payload{Warn: func(text string) {
+		notes = append(notes, text)
+		cancel()
+	}})
+	if launcher.ExitCode(err) != runstate.CodeInterrupted {
+		t.Errorf("%v", err)
+	}
+	b.nothingLeft(t, s.Name)
+	return notes
 }
 
 // networkNotThere: the head's node has an address in the network, the worker's has none.

@@ -22,7 +22,7 @@ ALLOWED = {
                                "what a node of a job was granted, and variables that a driver must not take for its own job's"),
     "node/supervisor.py": ({"--slurm", "--slurm-gang", "SLURM_PROCID"}, "the arguments with which a job's step starts it; a task learns its number there"),
     "run/end/warned.py": ({"Kubernetes"}, "a sentence for the user"),
-    "run/gang/early.py": ({"Slurm"}, "a sentence for the user"),
+    "run/gang/early.py": ({"Slurm", "head.slurm.partition", "slurm.network"}, "sentences for the user"),
     "run/limits/ends.py": ({"SLURM_JOB_END_TIME", "SLURM_JOB_START_TIME"}, "the end of the allocation, which is known only there once the job runs"),
     "run/nodes/step.py": ({"--slurm", "$SLURMD_NODENAME", "SLURMD_NODENAME", "SLURM_JOB_ID", "SLURM_JOB_START_TIME"},
                           "the supervisor's argument, the placeholder for this node in the orders' command, and the allocation that the nodes have"),

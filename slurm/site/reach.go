@@ -20,11 +20,11 @@ const reachDir, overFile = "reach", "over"
 // checkReach checks, where the head and a group of workers have different partitions, that a node of each reaches one of the other. The directory of the plan has what a
 // node needs for it. If an early head uses the workers' partition, it reports what that means.
 func (site *Site) checkReach(ctx context.Context, p script.Plan) []launcher.Check {
+	if shared := site.SharedPartition(ctx, p.Spec); shared != "" {
+		return []launcher.Check{check("head", shared, nil, "")}
+	}
 	head, workers := partitioned(p.Spec)
 	if workers == nil {
-		if p.Spec.Head.Early {
-			return []launcher.Check{check("head", "the early head uses the workers' partition: it waits in the same queue, and may use a node with GPUs; head.slurm.partition chooses another partition", nil, "")}
-		}
 		return nil
 	}
 	name := fmt.Sprintf("from %s to %s", named(p.Spec, *head), named(p.Spec, *workers))
@@ -47,8 +47,12 @@ func (site *Site) checkReach(ctx context.Context, p script.Plan) []launcher.Chec
 	if err != nil || said == "" {
 		return []launcher.Check{check(name, "not checked: one of the two partitions had no free node", nil, "")}
 	}
-	return []launcher.Check{finding(name, said == "ok", text, text,
-		"Ray's nodes must reach one another: choose another partition for the head, set slurm.network to a network that both have, or ask your site's administrators to let them connect")}
+	fault := text
+	if said == "ok" {
+		fault = ""
+	}
+	site.remember(ctx, p.Spec, fault)
+	return []launcher.Check{finding(name, said == "ok", text, fault, reachHint)}
 }
 
 // reach runs one side on a node of a group.

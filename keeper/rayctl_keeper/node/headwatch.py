@@ -3,10 +3,17 @@
 import socket
 import time
 
+from rayctl_keeper.host import address
+
+FIRST = 8.0  # seconds for the first connection
 LOST = 2  # connections in a row that are not accepted
 PAUSE = 1.0  # seconds between them
 SILENT = ((socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), (socket.IPPROTO_TCP, getattr(socket, "TCP_KEEPIDLE", 0), 20),
           (socket.IPPROTO_TCP, getattr(socket, "TCP_KEEPINTVL", 0), 5), (socket.IPPROTO_TCP, getattr(socket, "TCP_KEEPCNT", 0), 4))
+
+
+class NotReached(OSError):
+    """Why this node never reached the head: one sentence."""
 
 
 class HeadWatch:
@@ -14,7 +21,19 @@ class HeadWatch:
 
     def __init__(self, address):
         host, _, port = address.rpartition(":")
-        self._at, self._socket = (host.strip("[]"), int(port)), None
+        self._at, self._socket, self._error = (host.strip("[]"), int(port)), None, ""
+
+    def reach(self, bell):
+        """Connects for the first time; returns whether there is a connection, which there is not if this node is asked to end. Raises NotReached."""
+        until = time.monotonic() + FIRST
+        while not self.lives():
+            if bell.signals:
+                return False
+            if time.monotonic() > until:
+                own = address.route(self._at[0])
+                raise NotReached("%s%s cannot connect to the head (%s, port %d): %s" % (address.node(), " (%s)" % own if own else "", *self._at, self._error))
+            bell.wait(PAUSE)
+        return True
 
     def fds(self):
         """The file descriptors to wait for."""
@@ -32,7 +51,8 @@ class HeadWatch:
                 time.sleep(PAUSE)
             try:
                 self._socket = socket.create_connection(self._at, timeout=5)
-            except OSError:
+            except OSError as error:
+                self._error = error.strerror or str(error)
                 continue
             self._socket.setblocking(False)
             for option in SILENT:

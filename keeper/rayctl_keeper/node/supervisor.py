@@ -20,7 +20,7 @@ from rayctl_keeper.node.files import nodedir, nodelogs, scratch
 from rayctl_keeper.node.files.rest import save_rest
 from rayctl_keeper.node.gpus import measuring
 from rayctl_keeper.node.groups import members
-from rayctl_keeper.node.headwatch import HeadWatch
+from rayctl_keeper.node.headwatch import HeadWatch, NotReached
 from rayctl_keeper.node.start import raystart
 from rayctl_keeper.node.start.nodeports import Ports
 from rayctl_keeper.state.document import wall, write_from_reserve
@@ -60,6 +60,7 @@ class Supervisor:
         self.gpus = None  # what measures them
         self.directory = self.lock = self.marker = self.guard = self.lifeline = self.ports = None
         self.last_failure = ""  # of an earlier try
+        self.unreached = False  # the head is, from here
         self.tries = 0
         self.serial = int(os.environ.get("RAYCTL_SERIAL") or 0)  # of a node that Ray's autoscaler asked for
 
@@ -73,6 +74,7 @@ class Supervisor:
             try:
                 message = self.live()
             except OSError as error:
+                self.unreached = isinstance(error, NotReached)
                 message, tries = "node %s: %s" % (self.member.name, error), 1
             finally:
                 self.clean()
@@ -89,7 +91,7 @@ class Supervisor:
     def live(self):
         """One start of Ray; returns None when asked to end, else why Ray ended."""
         self.setup_failed = False
-        if self.head and not self.head.lives():
+        if self.head and not (self.head.lives() if self.tries else self.head.reach(self.bell)):
             return None
         self.make_directory()
         self.report("starting", self.last_failure)
@@ -236,6 +238,8 @@ class Supervisor:
         """Publishes the state for the keeper, and for the cleanup after a local keeper that was killed."""
         report = {"state": state, "message": message, "at": wall(), "pid": os.getpid(), "host": os.uname().nodename,
                   "directory": self.directory or "", "round": self.round, "try": self.tries, "serial": self.serial}
+        if self.unreached:
+            report["unreached"] = True
         try:
             if self.by_line:
                 os.write(1, report_line(dict(report, name=self.member.name)))

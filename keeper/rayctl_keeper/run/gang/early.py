@@ -3,6 +3,7 @@
 import time
 
 from rayctl_keeper.node.groups.members import GANG
+from rayctl_keeper.node.headwatch import HeadWatch
 from rayctl_keeper.run.allocations.allocations import Allocations
 from rayctl_keeper.state.document import seconds_of, wall
 from rayctl_keeper.state.exits import AttemptLost, End, Leaving
@@ -16,6 +17,7 @@ CAUSES = {"PREEMPTED": (Cause.PREEMPTED, "was preempted"), "TIMEOUT": (Cause.TIM
 
 # How the sentence about a gang goes on whose nodes are going to be taken away.
 SOON = {Cause.PREEMPTED: "is being preempted", Cause.TIME_LIMIT: "is about to reach its time limit"}
+UNREACHED = ", where it runs: set slurm.network to a network that both have, or choose another head.slurm.partition; `rayctl doctor` tests whether they connect"
 LAST = 5.0  # seconds of those that the gang has left, for its end
 
 
@@ -135,6 +137,7 @@ class Early:
     def ended(self, name):
         """Something of the cluster ended. Returns whether it is not the gang's job, whose end is that of the attempt: raises AttemptLost, or End."""
         if name != GANG:
+            self._unreached(name)
             return False
         job = self._nodes.gang
         self._allocations.release(Purpose.GANG, job.message)
@@ -144,6 +147,12 @@ class Early:
             raise End(Cause.INTERRUPTED, "somebody cancelled the gang: " + job.message)
         cause, words = CAUSES.get(job.ending, (Cause.LOST, "was lost"))
         raise AttemptLost("the gang %s: %s" % (words, self._gang.reported(None) or job.message), cause)
+
+    def _unreached(self, name):
+        """A node of the gang has not reached the head. If the head still takes connections, the network keeps them apart, and no other attempt can help. Raises End."""
+        reports = [self._nodes.report(m) for m in self._nodes.members if m.name == name and self._nodes.gang]
+        if any(r.get("unreached") for r in reports) and HeadWatch(self._nodes.gcs).lives():
+            raise End(Cause.START_FAILED, reports[0]["message"] + UNREACHED, retryable=False)
 
     def confirm(self, rest):
         """A driver failed: perhaps because its workers are being taken away, which Slurm shows a moment later. Raises as ended() does then."""
