@@ -5,6 +5,7 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/app/apptest"
+	"github.com/rayctl/rayctl/cmd/app/served"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -23,7 +24,7 @@ func TestForeignText(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := printStatus(a, out, s, &launcher.Usage{}); err != nil {
+	if err := printStatus(a, out, served.Status{Status: s}, &launcher.Usage{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := printChange(a, &statusOptions{}, s, ""); err != nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rayctl/rayctl/cmd/app/apptest"
+	"github.com/rayctl/rayctl/cmd/app/served"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -35,7 +36,7 @@ func TestJobStates(t *testing.T) {
 		t.Errorf("ls: %q", row)
 	}
 	var text strings.Builder
-	if err := printStatus(a, &text, s, nil); err != nil || !strings.Contains(text.String(), "raysubmit_1 RUNNING python a.py") {
+	if err := printStatus(a, &text, served.Status{Status: s}, nil); err != nil || !strings.Contains(text.String(), "raysubmit_1 RUNNING python a.py") {
 		t.Errorf("status: %v, %s", err, &text)
 	}
 }

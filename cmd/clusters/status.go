@@ -14,7 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/app/served"
 	"github.com/rayctl/rayctl/cmd/app/watcher"
+	"github.com/rayctl/rayctl/cmd/clusters/report"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/driverio"
@@ -35,7 +37,7 @@ func NewStatus(a *app.App) *cobra.Command {
 		Use:     "status [NAME] [-w]",
 		Aliases: []string{"info", "describe"},
 		Short:   "Show one cluster: phase and reason, nodes, job, timeline",
-		Long:    "status shows one cluster, also after its end. In place of NAME it takes the directory of a run that another user shares (job.shareDir).",
+		Long:    "status shows one cluster, also after its end. A ready one is asked for its jobs and its applications of Ray Serve. In place of NAME it takes the directory of a run that another user shares (job.shareDir).",
 		Example: "  rayctl status\n  rayctl status dev -w\n  rayctl status grpo-x1f3a -o json\n  rayctl status /shared/team/grpo-x1f3a",
 		Args:    app.NoDash(1, "one name"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -66,14 +68,15 @@ func runStatus(ctx context.Context, a *app.App, o *statusOptions) error {
 	if err != nil {
 		return err
 	}
-	if done, err := o.output.Structured(a.Out, s); done || err != nil {
-		return err
-	}
 	if o.output.Format == app.FormatName {
 		_, err := fmt.Fprintln(a.Out, s.Name)
 		return err
 	}
-	return printStatus(a, a.Out, s, usedBy(ctx, c, s))
+	now := served.Look(ctx, a, c, s)
+	if done, err := o.output.Structured(a.Out, now); done || err != nil {
+		return err
+	}
+	return printStatus(a, a.Out, now, usedBy(ctx, c, s))
 }
 
 // watchStatus prints a line (with -o json: a JSON document) for each change.
@@ -147,8 +150,8 @@ func howStarted(fast bool) string {
 }
 
 // printStatus prints a cluster for people. used: what an ended run used, or nil.
-func printStatus(a *app.App, w io.Writer, s launcher.Status, used *launcher.Usage) error {
-	now := a.Now()
+func printStatus(a *app.App, w io.Writer, of served.Status, used *launcher.Usage) error {
+	s, now := of.Status, a.Now()
 	ready, wanted := countNodes(s)
 	rows := [][]string{
 		{"name", s.Name},
@@ -183,6 +186,9 @@ func printStatus(a *app.App, w io.Writer, s launcher.Status, used *launcher.Usag
 	if s.EndedSubmissions != nil {
 		rows = append(rows, []string{"ended jobs", endedJobs(s.EndedSubmissions)})
 	}
+	for _, serving := range of.Applications {
+		rows = append(rows, []string{"serve", strings.TrimSpace(fmt.Sprintf("%s %s %s", serving.Name, serving.Status, serving.URL))})
+	}
 	rows = append(rows, endRows(s, now)...)
 	if s.Exit != nil {
 		rows = append(rows, []string{"exit", s.Exit.Sentence()})
@@ -198,20 +204,11 @@ func printStatus(a *app.App, w io.Writer, s launcher.Status, used *launcher.Usag
 	}
 	if a.Verbose && len(s.GPUs) > 0 {
 		fmt.Fprintln(w)
-		if err := gpuTable(w, s.GPUs); err != nil {
+		if err := report.GPUTable(w, s.GPUs); err != nil {
 			return err
 		}
 	}
 	return printDetails(w, s, a.Verbose)
-}
-
-// gpuTable has what was measured of the nodes' GPUs.
-func gpuTable(w io.Writer, all []runstate.GPUUse) error {
-	rows := [][]string{{"GPUS OF", "COUNT", "MEASURED", "BUSY", "SHARE", "MESSAGE"}}
-	for _, g := range all {
-		rows = append(rows, []string{g.Node, strconv.Itoa(g.Count), fmt.Sprintf("%.0f s", g.Seconds), fmt.Sprintf("%.0f s", g.BusySeconds), launcher.Share(g.BusySeconds, g.Seconds), g.Message})
-	}
-	return terminal.Table(w, rows)
 }
 
 // endRows list the limits that will end a running cluster, the earliest first.
@@ -261,7 +258,7 @@ func printDetails(w io.Writer, s launcher.Status, verbose bool) error {
 	others := slices.ContainsFunc(s.Allocations, func(a runstate.Allocation) bool { return a.Purpose != runstate.PurposeMain })
 	if others || verbose && len(s.Allocations) > 0 {
 		fmt.Fprintln(w)
-		if err := allocationTable(w, s.Allocations); err != nil {
+		if err := report.AllocationTable(w, s.Allocations); err != nil {
 			return err
 		}
 	}
@@ -270,25 +267,6 @@ func printDetails(w io.Writer, s launcher.Status, verbose bool) error {
 		return eventTable(w, s.Timeline)
 	}
 	return nil
-}
-
-// allocationTable lists the requests to the substrate.
-func allocationTable(w io.Writer, all []runstate.Allocation) error {
-	rows := [][]string{{"ALLOCATION", "STATE", "GRANTED", "RELEASED", "MESSAGE"}}
-	stamp := func(at *time.Time) string {
-		if at == nil {
-			return "-"
-		}
-		return terminal.Stamp(*at)
-	}
-	for _, a := range all {
-		message := strings.Trim(a.Where+"; "+a.Message, "; ")
-		if a.Expected != nil {
-			message += "; expected to start at " + terminal.Stamp(*a.Expected)
-		}
-		rows = append(rows, []string{a.ID, a.State, stamp(a.Granted), stamp(a.Released), message})
-	}
-	return terminal.Table(w, rows)
 }
 
 func eventTable(w io.Writer, events []runstate.Event) error {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/cmd/app/apptest"
+	"github.com/rayctl/rayctl/cmd/app/served"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -60,7 +61,7 @@ func TestEndedJobs(t *testing.T) {
 	}
 	jobs.Count, jobs.Succeeded = 3, 2
 	a, out, _ := apptest.New()
-	if err := printStatus(a, out, launcher.Status{Name: "x", EndedSubmissions: jobs}, nil); err != nil {
+	if err := printStatus(a, out, served.Status{Status: launcher.Status{Name: "x", EndedSubmissions: jobs}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if want := "ended jobs   3 jobs (2 succeeded), the last: python a.py\n"; !strings.Contains(out.String(), want) {

@@ -4,21 +4,17 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"net"
-	"path"
-	"slices"
 	"strconv"
 
 	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/app/served"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
-
-const loopback = "127.0.0.1"
 
 // place settles where Serve will listen. Serve that runs stays where it is. On a host that clusters share the default is a free port of loopback: Serve's own
 // is port 8000 of every interface, and a second Serve listens there, too, without an error (SO_REUSEPORT), so that requests reach either cluster.
@@ -38,7 +34,7 @@ func place(ctx context.Context, a *app.App, c *app.Connection, file string, conf
 		return nil
 	}
 	host, _ := options["host"].(string)
-	host = cmp.Or(host, loopback)
+	host = cmp.Or(host, served.Loopback)
 	wanted, _ := options["port"].(float64)
 	port, err := choosePort(ctx, a, c, host, int(wanted))
 	if err != nil {
@@ -79,11 +75,6 @@ func sharesHost(c *app.Connection) bool {
 	return ok
 }
 
-// onThisMachine reports whether the head is here.
-func onThisMachine(c *app.Connection) bool {
-	return c.Cluster() != nil && launcher.HeadsHere(c.Cluster().Launcher)
-}
-
 func address(h *dashboardclient.ServeHTTP) string {
 	return net.JoinHostPort(h.Host, strconv.Itoa(h.Port))
 }
@@ -93,17 +84,12 @@ func tellURLs(a *app.App, c *app.Connection, s *dashboardclient.ServeStatus) {
 	if s.HTTP == nil || c.Cluster() == nil || s.ProxyLocation == "Disabled" {
 		return
 	}
-	host := s.HTTP.Host
-	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() || !onThisMachine(c) {
-		host = loopback
-	}
-	base := "http://" + net.JoinHostPort(host, strconv.Itoa(s.HTTP.Port))
-	for _, name := range slices.Sorted(maps.Keys(s.Applications)) {
-		if route := s.Applications[name].RoutePrefix; route != "" {
-			a.UI.Warn("%s: %s", name, terminal.OneLine(base+path.Join("/", s.HTTP.RootPath, route)))
+	for _, application := range served.Applications(c, s) {
+		if application.URL != "" {
+			a.UI.Warn("%s: %s", application.Name, terminal.OneLine(application.URL))
 		}
 	}
-	if !onThisMachine(c) {
+	if !served.OnThisMachine(c) {
 		a.UI.Note("`rayctl port-forward %s %d` makes that address reach the cluster", c.Cluster().ID, s.HTTP.Port)
 	} else if tunnel := a.TunnelHint(s.HTTP.Port); tunnel != "" {
 		a.UI.Note("on the machine from which you logged in by ssh: %s, then the same address", tunnel)

@@ -1,0 +1,41 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rayctl/rayctl/cmd/terminal"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+// GPUTable has what was measured of the nodes' GPUs.
+func GPUTable(w io.Writer, all []runstate.GPUUse) error {
+	rows := [][]string{{"GPUS OF", "COUNT", "MEASURED", "BUSY", "SHARE", "MESSAGE"}}
+	for _, g := range all {
+		rows = append(rows, []string{g.Node, strconv.Itoa(g.Count), fmt.Sprintf("%.0f s", g.Seconds), fmt.Sprintf("%.0f s", g.BusySeconds), launcher.Share(g.BusySeconds, g.Seconds), g.Message})
+	}
+	return terminal.Table(w, rows)
+}
+
+// AllocationTable lists the requests to the substrate.
+func AllocationTable(w io.Writer, all []runstate.Allocation) error {
+	rows := [][]string{{"ALLOCATION", "STATE", "GRANTED", "RELEASED", "MESSAGE"}}
+	stamp := func(at *time.Time) string {
+		if at == nil {
+			return "-"
+		}
+		return terminal.Stamp(*at)
+	}
+	for _, a := range all {
+		message := strings.Trim(a.Where+"; "+a.Message, "; ")
+		if a.Expected != nil {
+			message += "; expected to start at " + terminal.Stamp(*a.Expected)
+		}
+		rows = append(rows, []string{a.ID, a.State, stamp(a.Granted), stamp(a.Released), message})
+	}
+	return terminal.Table(w, rows)
+}
