@@ -44,17 +44,23 @@ func TestDoctor(t *testing.T) {
 	t.Run("well", func(t *testing.T) {
 		s := smallSpec()
 		worker := smallNode()
-		worker.GPUs = 1
-		s.Workers = []spec.WorkerGroup{{Name: "w", NodeResources: worker}}
+		worker.GPUs = 5 // of the 8 that all nodes have together
+		two := 2
+		s.Workers = []spec.WorkerGroup{{Name: "w", Replicas: &two, NodeResources: worker}}
 		checks := findings(t, b.l, s)
 		for name, want := range map[string]string{
 			"Kubernetes": "v1.", "namespace": b.namespace, "permissions": "all", "gang scheduling": "queue default is Open",
-			"GPUs": "the file asks for 1", "KubeRay": "the operator works", "pods and DNS": "resolves kubernetes.default.svc",
+			"GPUs": "the nodes have 8, at most 8 each, so it waits until an autoscaler brings more", "KubeRay": "the operator works", "pods and DNS": "resolves kubernetes.default.svc",
 			"objects": "would accept Job, Secret, Service, RayCluster, PodGroup", "quota": "the namespace has none", "pods of the cluster": "one of each group",
 			"Volcano": "its scheduler works", "named objects": "the file names no",
 		} {
 			if c := checks[name]; !c.OK || !strings.Contains(c.Detail, want) {
 				t.Errorf("%s: %+v, want %q", name, c, want)
+			}
+		}
+		for _, name := range []string{"sidecars", "mesh", "keeper's account"} {
+			if c, found := checks[name]; found {
+				t.Errorf("where there is none: %+v", c)
 			}
 		}
 		b.NothingLeft(t, b.namespace, nil)
@@ -89,8 +95,14 @@ func TestDoctor(t *testing.T) {
 		big.Spec.Containers[0].Resources = smallContainer("2Gi")
 		b.awaitRefused(t, big, "maximum memory usage")
 		s := smallSpec()
-		s.Workers = []spec.WorkerGroup{{Name: "w", NodeResources: smallNode()}}
+		later := smallNode()
+		later.GPUs, later.GPUType = 1, "later"
+		s.GPUTypes = map[string]spec.GPUType{"later": {Sections: spec.Sections{kuberayspec.Name: &kuberayspec.GPUType{Resource: "example.com/gpu"}}}}
+		s.Workers = []spec.WorkerGroup{{Name: "w", NodeResources: later}}
 		checks := findings(t, b.l, s)
+		if c := checks["GPUs"]; !c.OK || c.Detail != "not checked: no node has example.com/gpu now, and group w waits until an autoscaler brings nodes with 1" {
+			t.Errorf("a pool of GPUs that is empty: %+v", c)
+		}
 		fails(t, checks, "quota", "needs 6400Mi of requests.memory, and quota tight allows 5Gi in all change workers[].memory")
 		fails(t, checks, "pods of the cluster", "maximum memory usage per Container is 1Gi, but limit is 3Gi change head.memory")
 		b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: none}, spec: {hard: {pods: "0"}}}`)

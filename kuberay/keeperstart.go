@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rayctl/rayctl/kuberay/api"
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
 	"github.com/rayctl/rayctl/launcher"
@@ -37,8 +38,12 @@ func (m *making) awaitKeeper(ctx context.Context) error {
 	for {
 		o := live.Snapshot()
 		why, err := wait.Look(o)
-		if err != nil || observe.KeeperRuns(o) && (o.Admitted() || o.Now.Sub(m.begun) > observe.Silence) {
+		if err != nil {
 			return err
+		}
+		if observe.KeeperRuns(o) && (o.Admitted() || o.Now.Sub(m.begun) > observe.Silence) {
+			m.warnOf(o.Endless())
+			return nil
 		}
 		say(m.pay, cmp.Or(live.Trouble(), why))
 		m.prolong(ctx)
@@ -48,6 +53,13 @@ func (m *making) awaitKeeper(ctx context.Context) error {
 		case <-live.Changed:
 		case <-tick.C:
 		}
+	}
+}
+
+// warnOf warns of containers of the keeper's pod that may never end.
+func (m *making) warnOf(endless []string) {
+	if len(endless) > 0 && kuberayspec.Of(m.p.Spec).KeeperServiceAccountName == "" && m.pay.Warn != nil {
+		m.pay.Warn(observe.Holds(endless) + "; " + observe.HoldsHint)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/pace"
 )
@@ -29,9 +30,14 @@ func TestMeshRefuses(t *testing.T) {
 		"name": "istio-proxy", "image": "rayproject/ray:2.60.0", "command": []any{"python3", "-c", resetting},
 		"securityContext": map[string]any{"allowPrivilegeEscalation": false, "capabilities": map[string]any{"drop": []any{"ALL"}}},
 	}}}})
+	const answer = `set sidecar.istio.io/inject: "true" in kuberay.annotations, so that all pods are in it`
+	if c := findings(t, b.l, s)["mesh"]; !c.OK || !strings.HasPrefix(c.Detail, "the head's pod has the container istio-proxy, and the keeper's has not") || !strings.HasSuffix(c.Detail, answer) {
+		t.Errorf("doctor: %+v", c)
+	}
 	r := b.run(t, b.l, s)
 	r.until(t, "the mesh's refusal", func(st launcher.Status) bool {
 		return st.Reason.Code == "MeshRefuses" && strings.Contains(st.Reason.Message, "the container istio-proxy of the head's pod meshed-head") &&
-			st.Reason.Hint == `set sidecar.istio.io/inject: "true" in kuberay.annotations, so that all pods are in it`
+			st.Reason.Hint == answer
 	})
+	r.wantEnd(t, "start-failed", runstate.CodeStartFailed, "")
 }

@@ -25,7 +25,7 @@ import (
 )
 
 // proxy is a container.
-const proxy = `{"name": "mesh-proxy", %s, "securityContext": {"runAsUser": 1000, "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}}}`
+const proxy = `{"name": %q, %s, "securityContext": {"runAsUser": 1000, "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}}}`
 
 // stubborn never ends by itself; as an init container that restarts it is a native sidecar.
 const (
@@ -37,6 +37,10 @@ const (
 // 15020, from its own pod only.
 const pilotAgent = `"image": "rayproject/ray:2.60.0", "command": ["python3", "-c", "import http.server, os\nclass Agent(http.server.BaseHTTPRequestHandler):\n  def do_POST(self):\n    quits = self.path == '/quitquitquit' and self.client_address[0] == '127.0.0.1'\n    self.send_response(200 if quits else 404)\n    self.end_headers()\n    if quits: os._exit(0)\nhttp.server.HTTPServer(('', 15020), Agent).serve_forever()"]`
 
+// linkerd ends when it is asked to, if its pod has the annotation for that, as Linkerd's proxy does since 2024 (linkerd2 35fb2d6): POST /shutdown on port 4191, from
+// its own pod only.
+const linkerd = `"image": "rayproject/ray:2.60.0", "env": [{"name": "ENDS", "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['config.linkerd.io/proxy-admin-shutdown']"}}}], "command": ["python3", "-c", "import http.server, os\nclass Proxy(http.server.BaseHTTPRequestHandler):\n  def do_POST(self):\n    ends = os.environ['ENDS'] == 'enabled' and self.path == '/shutdown' and self.client_address[0] == '127.0.0.1'\n    self.send_response(200 if ends else 404)\n    self.end_headers()\n    if ends: os._exit(0)\nhttp.server.HTTPServer(('', 4191), Proxy).serve_forever()"]`
+
 // inject lets the API server add the proxy to each pod of the namespace by a mutating webhook: as the first container, as Istio does it with
 // holdApplicationUntilProxyStarts; to pods labelled for it as a native sidecar. asks: it leaves out pods that opt out as Istio documents.
 func (b bed) inject(t *testing.T, asNative, asks bool) {
@@ -45,11 +49,11 @@ func (b bed) inject(t *testing.T, asNative, asks bool) {
 	if asNative {
 		program = native
 	}
-	b.injectBeside(t, asNative, program, func(pod corev1.Pod) bool { return !asks || pod.Labels["sidecar.istio.io/inject"] != "false" })
+	b.injectBeside(t, asNative, func(pod corev1.Pod) bool { return !asks || pod.Labels["sidecar.istio.io/inject"] != "false" }, program)
 }
 
-// injectBeside adds one that runs this program to these pods.
-func (b bed) injectBeside(t *testing.T, asNative bool, program string, wanted func(pod corev1.Pod) bool) {
+// injectBeside adds one for each of these programs to these pods.
+func (b bed) injectBeside(t *testing.T, asNative bool, wanted func(pod corev1.Pod) bool, programs ...string) {
 	t.Helper()
 	b.webhook(t, "Mutating", "inject.rayctl.test", "pods", func(asked *admissionv1.AdmissionRequest, answer *admissionv1.AdmissionResponse) {
 		pod := corev1.Pod{}
@@ -58,7 +62,7 @@ func (b bed) injectBeside(t *testing.T, asNative bool, program string, wanted fu
 		}
 		if wanted(pod) {
 			kind := admissionv1.PatchTypeJSONPatch
-			answer.PatchType, answer.Patch = &kind, patchOf(pod, asNative, program)
+			answer.PatchType, answer.Patch = &kind, patchOf(pod, asNative, programs)
 		}
 	})
 	kubetest.Await(t, "the webhook to count", func(ctx context.Context) error {
@@ -70,15 +74,20 @@ func (b bed) injectBeside(t *testing.T, asNative bool, program string, wanted fu
 	})
 }
 
-func patchOf(pod corev1.Pod, asNative bool, program string) []byte {
-	switch {
-	case asNative && len(pod.Spec.InitContainers) == 0:
-		return []byte(`[{"op": "add", "path": "/spec/initContainers", "value": [` + fmt.Sprintf(proxy, program) + `]}]`)
-	case asNative:
-		return []byte(`[{"op": "add", "path": "/spec/initContainers/0", "value": ` + fmt.Sprintf(proxy, program) + `}]`)
-	default:
-		return []byte(`[{"op": "add", "path": "/spec/containers/0", "value": ` + fmt.Sprintf(proxy, program) + `}]`)
+func patchOf(pod corev1.Pod, asNative bool, programs []string) []byte {
+	list, has := "containers", true
+	if asNative {
+		list, has = "initContainers", len(pod.Spec.InitContainers) > 0
 	}
+	var operations []string
+	if !has {
+		operations = append(operations, `{"op": "add", "path": "/spec/`+list+`", "value": []}`)
+	}
+	for i, program := range programs {
+		name := "mesh-proxy" + strings.Repeat("-too", i)
+		operations = append(operations, `{"op": "add", "path": "/spec/`+list+`/0", "value": `+fmt.Sprintf(proxy, name, program)+`}`)
+	}
+	return []byte("[" + strings.Join(operations, ", ") + "]")
 }
 
 // TestSidecars: a proxy that admission adds to pods does not keep a cluster that has ended.
@@ -100,10 +109,10 @@ func TestSidecars(t *testing.T) {
 		}
 	})
 	t.Run("Unwatched", unwatchedSidecars)
-	t.Run("Quits", func(t *testing.T) { // nobody watches: keeper and record ask it to end, and Kubernetes does the rest
+	t.Run("Quits", func(t *testing.T) { // nobody watches: keeper and record ask both of them to end, and Kubernetes does the rest
 		b := newBed(t)
-		b.injectBeside(t, false, pilotAgent, func(pod corev1.Pod) bool { return pod.Labels["ray.io/cluster"] == "" })
-		b.endsAlone(t, job("quits", "echo unseen"))
+		b.injectBeside(t, false, func(pod corev1.Pod) bool { return pod.Labels["ray.io/cluster"] == "" }, pilotAgent, linkerd)
+		b.endsAlone(t, job("quits", "echo unseen"), 3)
 		kubetest.Await(t, "the end of the record's Job", func(context.Context) error {
 			if j := b.job(t, "quits-record"); j.Status.Succeeded != 1 {
 				return fmt.Errorf("%+v", j.Status)
@@ -115,8 +124,26 @@ func TestSidecars(t *testing.T) {
 		b := newBed(t)
 		b.inject(t, false, false)
 		s := job("account", "echo unseen")
-		s.Sections = kuberayspec.In(&kuberayspec.Section{KeeperServiceAccountName: b.account(t, "ends-itself", rbacv1.PolicyRule{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: []string{"delete"}})})
-		b.endsAlone(t, s)
+		section := &kuberayspec.Section{KeeperServiceAccountName: b.account(t, "ends-itself", rbacv1.PolicyRule{
+			APIGroups: []string{"batch"}, Resources: []string{"jobs"}, ResourceNames: []string{s.Name}, Verbs: []string{"delete"},
+		})}
+		s.Sections = kuberayspec.In(section)
+		if warnings := b.endsAlone(t, s, 2); len(warnings) > 0 {
+			t.Errorf("the launch warns: %q", warnings)
+		}
+		checks := findings(t, b.l, s)
+		if c := checks["keeper's account"]; !c.OK || c.Detail != "ends-itself may not list pods, watch pods, list nodes, watch nodes, and the keeper does without" {
+			t.Errorf("doctor, of an account for Jobs only: %+v", c)
+		}
+		if c := checks["sidecars"]; !c.OK || !strings.HasPrefix(c.Detail, "the keeper deletes its Job") {
+			t.Errorf("doctor, of the proxy with such an account: %+v", c)
+		}
+		section.KeeperServiceAccountName = b.account(t, "no-use")
+		checks = findings(t, b.l, s)
+		fails(t, checks, "keeper's account", "no-use may do nothing that the keeper does with it: delete jobs.batch, list pods")
+		fails(t, checks, "sidecars", "(mesh-proxy)")
+		section.KeeperServiceAccountName = "nosuch"
+		fails(t, findings(t, b.l, s), "pods and DNS", `serviceaccount "nosuch" not found create it, or correct kuberay.keeperServiceAccountName`)
 	})
 	t.Run("Native", func(t *testing.T) { // Kubernetes ends it with the last container, which nobody has to watch
 		b := newBed(t)
@@ -140,12 +167,20 @@ func unwatchedSidecars(t *testing.T) {
 	b := newBed(t)
 	b.inject(t, false, false)
 	const unwatched, collected, bound = launcher.ID("unwatched"), launcher.ID("collected"), launcher.ID("bound")
-	s := job(string(unwatched), "echo unseen")
+	s, warned := job(string(unwatched), "echo unseen"), 0
+	warn := func(text string) {
+		if strings.HasPrefix(text, "the keeper's pod has other containers (mesh-proxy): if they do not end by themselves, the cluster and its GPUs stay") {
+			warned++
+		}
+	}
 	for _, one := range []*spec.ClusterSpec{s, headless(string(collected)), headless(string(bound))} {
 		b.nothingLeft(t, launcher.ID(one.Name))
-		if _, err := b.l.Launch(t.Context(), one, launcher.Payload{}); err != nil {
+		if _, err := b.l.Launch(t.Context(), one, launcher.Payload{Warn: warn}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if warned != 3 {
+		t.Errorf("%d of 3 launches warn of the container that does not end", warned)
 	}
 	for _, id := range []launcher.ID{collected, bound} {
 		b.keeperSays(t, id, func(ctx context.Context, k *keeper.Client) (*runstate.State, error) {
@@ -198,19 +233,21 @@ func unwatchedSidecars(t *testing.T) {
 	}
 }
 
-// endsAlone launches a cluster that nobody watches, and waits until Kubernetes has nothing of it any more but its record, which has the result.
-func (b bed) endsAlone(t *testing.T, s *spec.ClusterSpec) {
+// endsAlone launches a cluster that nobody watches, whose keeper's pod has so many containers, and waits until Kubernetes has nothing of it any more but its record,
+// which has the result. It returns what the launch warned of.
+func (b bed) endsAlone(t *testing.T, s *spec.ClusterSpec, containers int) (warnings []string) {
 	t.Helper()
 	id := launcher.ID(s.Name)
 	b.nothingLeft(t, id)
-	if _, err := b.l.Launch(t.Context(), s, launcher.Payload{}); err != nil {
+	if _, err := b.l.Launch(t.Context(), s, launcher.Payload{Warn: func(text string) { warnings = append(warnings, text) }}); err != nil {
 		t.Fatal(err)
 	}
-	b.wantContainers(t, id, "keeper", 2)
+	b.wantContainers(t, id, "keeper", containers)
 	b.awaitNothing(t, id)
 	if s, err := b.l.Result(t.Context(), id); err != nil || s.Exit.Cause != "succeeded" {
 		t.Errorf("the result: %+v, %v", s, err)
 	}
+	return warnings
 }
 
 // wantContainers checks how many containers a pod of a role has.

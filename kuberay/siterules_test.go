@@ -112,7 +112,7 @@ const meshProxy = native + `, "resources": {"requests": {"cpu": "10m", "memory":
 func rulesTogether(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
-	b.injectBeside(t, true, meshProxy, func(corev1.Pod) bool { return true })
+	b.injectBeside(t, true, func(corev1.Pod) bool { return true }, meshProxy)
 	class := b.site(t, "has(object.metadata.labels) && 'cost' in object.metadata.labels")
 	b.level(t, "restricted")
 	b.EnforceNetworkPolicies(t, b.namespace)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -103,7 +104,7 @@ func checkToken(p *objects.Plan) launcher.Check {
 	return launcher.Check{Name: "token", OK: true, Detail: cmp.Or(p.Open(), "Ray checks the cluster's token")}
 }
 
-// checkGPUs compares what the nodes have with what the file wants.
+// checkGPUs compares what the nodes have with what the file wants. A pool that an autoscaler has emptied is no fault.
 func checkGPUs(ctx context.Context, c *api.Client, s *spec.ClusterSpec) launcher.Check {
 	check := launcher.Check{Name: "GPUs", OK: true}
 	s = spec.Copy(s)
@@ -125,14 +126,24 @@ func checkGPUs(ctx context.Context, c *api.Client, s *spec.ClusterSpec) launcher
 			most[string(name)] = max(most[string(name)], int(q.Value()))
 		}
 	}
+	var later []string
 	for _, g := range s.NodeGroups() {
 		t := kuberayspec.GPUTypeOf(s, g.GPUType)
-		if g.GPUs > most[t.Resource] || g.GPUs*g.Min > total[t.Resource] {
-			return launcher.Check{Name: check.Name, Hint: "lower gpus or replicas, or check why the nodes do not have them",
-				Detail: fmt.Sprintf("group %s asks for %d nodes with %d %s each; the nodes have %d, at most %d each", g.Name, g.Min, g.GPUs, t.Resource, total[t.Resource], most[t.Resource])}
+		now := fmt.Sprintf("group %s asks for %d nodes with %d %s each; the nodes have %d, at most %d each", g.Name, g.Min, g.GPUs, t.Resource, total[t.Resource], most[t.Resource])
+		switch {
+		case g.GPUs > most[t.Resource] && most[t.Resource] > 0:
+			return launcher.Check{Name: check.Name, Detail: now, Hint: "lower gpus, or check why the nodes do not have them; only an autoscaler that brings larger nodes would help"}
+		case g.GPUs > 0 && most[t.Resource] == 0:
+			later = append(later, fmt.Sprintf("not checked: no node has %s now, and group %s waits until an autoscaler brings nodes with %d", t.Resource, g.Name, g.GPUs))
+		case g.GPUs*g.Min > total[t.Resource]:
+			later = append(later, now+", so it waits until an autoscaler brings more")
 		}
 	}
 	t := kuberayspec.GPUTypeOf(s, "")
+	check.Detail = strings.Join(later, "; ")
+	if len(later) > 0 {
+		return check
+	}
 	check.Detail = fmt.Sprintf("the file asks for %d, and %d nodes have %d %s", s.TotalGPUs(), len(nodes.Items), total[t.Resource], t.Resource)
 	return check
 }

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -24,9 +23,7 @@ import (
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/objects"
-	"github.com/rayctl/rayctl/kuberay/observe"
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -34,16 +31,15 @@ const (
 	// operatorPatience is how long an operator may need to look at a RayCluster. Usually it does at once.
 	operatorPatience = 20 * time.Second
 	// podPatience is for a small pod whose image may have to be pulled.
-	podPatience = 2 * time.Minute
-	// lookup is what the pod does: every Kubernetes has this name.
+	podPatience     = 2 * time.Minute
 	doctorContainer = "doctor"
-	lookup          = "import socket; print(socket.getaddrinfo('kubernetes.default.svc', 443)[0][4][0])"
 )
 
 // tryOut sees whether the API server takes what a launch creates, whether operator and gang scheduler act, whether the pods are let in, and whether
 // one starts and finds names. What it creates for that, pods that no scheduler may place among it, is owned by a Job, which ends by itself, and
 // with it all of it, whatever becomes of this process.
 func tryOut(ctx context.Context, c *api.Client, s *spec.ClusterSpec, from Caller) []launcher.Check {
+	cluster := s.Name
 	s.Name = "rayctl-doctor-" + strings.ToLower(rand.Text()[:5])
 	p, err := objects.NewPlan(spec.Copy(s), c.Namespace, from.Owner, c.Served.Gangs)
 	if err != nil { // what is wrong with the file was reported before
@@ -60,6 +56,9 @@ func tryOut(ctx context.Context, c *api.Client, s *spec.ClusterSpec, from Caller
 		return append(checks, tryAlone(ctx, c, s.Name, from.Log)...)
 	}
 	job := tryJob(c, s, p)
+	if p != nil {
+		withAccount(&job.Spec.Template.Spec, kuberayspec.Of(s).KeeperServiceAccountName, cluster)
+	}
 	created, err := c.Core.BatchV1().Jobs(c.Namespace).Create(ctx, job, metav1.CreateOptions{FieldManager: objects.ManagedBy})
 	if err != nil {
 		return append(checks, failed("KubeRay", api.Explain(err, "create", "jobs.batch", c)))
@@ -78,13 +77,20 @@ func tryAll(ctx context.Context, c *api.Client, p *objects.Plan, job *batchv1.Jo
 		APIVersion: "batch/v1", Kind: "Job", Name: job.Name, UID: job.UID, Controller: ptr.To(false),
 		BlockOwnerDeletion: ptr.To(true), // as in a launch: this is where jobs/finalizers may be needed
 	}}}
+	var head, helper *corev1.Pod
 	tries := []func() []launcher.Check{
-		func() []launcher.Check { checks, _ := tryOperator(ctx, c, p, m); return checks },
 		func() []launcher.Check {
+			checks, _ := tryOperator(ctx, c, p, m)
+			head = headOf(ctx, c, m.Name)
+			return checks
+		},
+		func() (checks []launcher.Check) {
 			if p == nil {
 				return []launcher.Check{{Name: "pods and DNS", OK: true, Detail: "not checked, because the file has no image"}}
 			}
-			return []launcher.Check{tryPod(ctx, c, job)}
+			checks = make([]launcher.Check, 1)
+			checks[0], helper = tryPod(ctx, c, job)
+			return checks
 		},
 	}
 	if p != nil && p.Scheduler.Resource().Resource != "" {
@@ -96,6 +102,9 @@ func tryAll(ctx context.Context, c *api.Client, p *objects.Plan, job *batchv1.Jo
 		all.Go(func() { found[i] = try() })
 	}
 	all.Wait()
+	if helper != nil {
+		found = append(found, checkHelper(helper, head, kuberayspec.Of(p.Spec).KeeperServiceAccountName))
+	}
 	return slices.Concat(found...)
 }
 
@@ -113,7 +122,7 @@ func tryAlone(ctx context.Context, c *api.Client, name string, log *slog.Logger)
 // labelDoctor marks what doctor creates.
 const labelDoctor = "rayctl.io/doctor"
 
-// tryJob runs the lookup, or nothing where there is no image.
+// tryJob runs the pod's program, or nothing where there is no image.
 func tryJob(c *api.Client, s *spec.ClusterSpec, p *objects.Plan) *batchv1.Job {
 	labels := map[string]string{labelDoctor: s.Name}
 	job := &batchv1.Job{
@@ -121,7 +130,7 @@ func tryJob(c *api.Client, s *spec.ClusterSpec, p *objects.Plan) *batchv1.Job {
 		Spec:       batchv1.JobSpec{ActiveDeadlineSeconds: ptr.To(int64((podPatience + operatorPatience).Seconds())), TTLSecondsAfterFinished: ptr.To(int32(60)), BackoffLimit: ptr.To(int32(0))},
 	}
 	if p != nil {
-		job.Spec.Template = p.HelperPod("doctor", corev1.Container{Name: doctorContainer, Command: []string{"python3", "-E", "-s", "-c", lookup}})
+		job.Spec.Template = p.HelperPod("doctor", corev1.Container{Name: doctorContainer, Command: []string{"python3", "-E", "-s", "-c", podProgram}})
 	} else {
 		job.Spec.Parallelism = ptr.To(int32(0))
 		job.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "none", Image: "none"}}}
@@ -187,41 +196,4 @@ func suspended(m metav1.ObjectMeta) *rayv1.RayCluster {
 	rc.Spec.HeadGroupSpec.RayStartParams = map[string]string{}
 	rc.Spec.HeadGroupSpec.Template.Spec.Containers = []corev1.Container{{Name: "ray-head", Image: "none"}}
 	return rc
-}
-
-// tryPod waits until the pod's lookup has ended, or until the Job controller reports that the pod was refused.
-func tryPod(ctx context.Context, c *api.Client, job *batchv1.Job) launcher.Check {
-	check := launcher.Check{Name: "pods and DNS", Hint: "see why with `kubectl describe pod -n " + c.Namespace + " -l " + labelDoctor + "=" + job.Name + "`"}
-	ctx, cancel := context.WithTimeout(ctx, podPatience)
-	defer cancel()
-	var refused runstate.Reason
-	watching := make(chan struct{})
-	go func() {
-		defer close(watching)
-		if refused = refusedJob(ctx, c, job.Name, job.UID); refused.Code != "" {
-			cancel()
-		}
-	}()
-	var last *corev1.Pod
-	err := c.AwaitPods(ctx, labelDoctor+"="+job.Name+",batch.kubernetes.io/job-name", func(event watch.Event) (bool, error) {
-		if pod, ok := event.Object.(*corev1.Pod); ok {
-			last = pod
-		}
-		return last != nil && (observe.Finished(last, doctorContainer) || observe.Stuck(last) != ""), nil
-	})
-	cancel()
-	<-watching
-	switch {
-	case err == nil && observe.Succeeded(last, doctorContainer):
-		check.OK, check.Detail = true, "a pod starts and resolves kubernetes.default.svc"
-	case refused.Code != "":
-		check.Detail, check.Hint = refused.Message, refused.Hint
-	case err == nil && observe.Finished(last, doctorContainer):
-		check.Detail = "a pod cannot look up kubernetes.default.svc: " + observe.EndOfPod(last, doctorContainer)
-	case last == nil:
-		check.Detail = fmt.Sprintf("no pod was made for a Job within %s", podPatience)
-	default:
-		check.Detail = "a small pod does not start: " + cmp.Or(observe.Stuck(last), observe.NotScheduled(last), string(last.Status.Phase))
-	}
-	return check
 }

@@ -194,6 +194,13 @@ const (
 	linkerdInject = "linkerd.io/inject"
 )
 
+// LinkerdEnds is the annotation of a pod whose Linkerd proxy ends when the pod asks it to, with LinkerdEnabled for that: since 2024 it does not otherwise (linkerd2,
+// PR 12705, "proxy-admin-shutdown").
+const (
+	LinkerdEnds    = "config.linkerd.io/proxy-admin-shutdown"
+	LinkerdEnabled = "enabled"
+)
+
 // Annotations of a pod that is to be in the mesh, as the cluster file has them.
 const (
 	InIstio   = istioInject + `: "true"`
@@ -201,9 +208,9 @@ const (
 )
 
 // outsideMeshes keeps Istio and Linkerd from adding a proxy to the pods of keeper and record, which would keep their Jobs from ending. Annotations of the file
-// go before: where a mesh lets in nothing from outside they must be in it.
+// go before: where a mesh lets in nothing from outside they must be in it. Where there is a proxy all the same keeper and record ask it to end.
 func outsideMeshes(labels, own map[string]string) (withLabel, annotations map[string]string) {
-	annotations = Merged(map[string]string{istioInject: "false", linkerdInject: "disabled"}, own)
+	annotations = Merged(map[string]string{istioInject: "false", linkerdInject: "disabled", LinkerdEnds: LinkerdEnabled}, own)
 	if _, says := own[istioInject]; !says {
 		labels[istioInject] = "false"
 	}

@@ -78,6 +78,9 @@ func (r RefusedPod) Explain(message, unknown string) runstate.Reason {
 		out.Code, out.Hint = limitRange, r.Answer(KeysFor(text, strings.Contains(text, "no limit is specified")), "or ask for another LimitRange")
 	case strings.Contains(text, "error looking up service account"):
 		out.Code, out.Hint = notThere, "create it, or set kuberay.serviceAccountName"
+		if r.File == "" { // of keeper or record
+			out.Hint = "create it, or correct kuberay.keeperServiceAccountName or kuberay.keeperPatch"
+		}
 	case strings.Contains(text, "no PriorityClass with name"):
 		out.Code, out.Hint = notThere, "create it, or set kuberay.priorityClassName"
 	case strings.Contains(message, " is invalid: "):
