@@ -139,6 +139,8 @@ type PackageFile struct {
 type Progress struct {
 	Text        string // "uploading working directory"
 	Done, Total int64  // bytes, files or 0
+	// Detail: this is one of many short steps of the note before. Off a terminal only few of them are shown.
+	Detail bool
 }
 
 // Selector chooses clusters for List.

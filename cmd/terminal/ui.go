@@ -33,6 +33,7 @@ type UI struct {
 
 	step                 string // the current transfer
 	stepSince, stepShown time.Time
+	transferShown        time.Time // the last time for any transfer
 }
 
 // Color is the number of a colour in escape sequences.
@@ -122,11 +123,15 @@ func (u *UI) Live(text string, since time.Time) {
 	}
 }
 
-// Transfer shows the progress of a long step, but not of a short one. Off a terminal it prints at most one line in ten seconds.
+// Transfer shows the progress of a long step, but not of a short one. Off a terminal it prints at most one line in ten seconds of a step, or of the
+// details of one.
 func (u *UI) Transfer(p launcher.Progress) {
 	u.mu.Lock()
 	now := u.s.Now()
-	if u.step != p.Text {
+	switch {
+	case p.Detail && u.step != "": // of the same work, which has its time
+		u.step, u.stepShown = p.Text, u.transferShown
+	case u.step != p.Text:
 		u.step, u.stepSince, u.stepShown = p.Text, now, time.Time{}
 	}
 	since := u.stepSince
@@ -137,7 +142,7 @@ func (u *UI) Transfer(p launcher.Progress) {
 	quick := (p.Done > 0 || p.Total > 0) && now.Sub(since) < time.Second
 	again := now.Sub(u.stepShown) < pause
 	if !quick && !again {
-		u.stepShown = now
+		u.stepShown, u.transferShown = now, now
 	}
 	u.mu.Unlock()
 	if quick || again {

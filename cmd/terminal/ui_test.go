@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +42,37 @@ func TestTransfer(t *testing.T) {
 			u.Clear()
 			if said := stderr.String(); !strings.Contains(said, test.want) || strings.Count(said, "sending") != test.times {
 				t.Errorf("told %d times: %q", strings.Count(said, "sending"), said)
+			}
+		})
+	}
+}
+
+// TestDetails: of the many packages of an installation only some are shown off a terminal, and on one they share a line and its time.
+func TestDetails(t *testing.T) {
+	for name, test := range map[string]struct {
+		tty   bool
+		times int
+		want  string
+	}{
+		"plain":    {false, 4, "making\npackage 20\npackage 40\nmade\n"},
+		"terminal": {true, 52, "package 50 (25 s)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stderr bytes.Buffer
+			s := &Streams{Err: &stderr, ErrTTY: test.tty}
+			u := NewUI(s, func(string) string { return "" })
+			defer u.Close()
+			now := time.Unix(0, 0)
+			s.Now = func() time.Time { return now }
+			u.Transfer(launcher.Progress{Text: "making"})
+			for i := range 50 {
+				now = now.Add(500 * time.Millisecond)
+				u.Transfer(launcher.Progress{Text: "package " + strconv.Itoa(i+1), Detail: true})
+			}
+			u.Transfer(launcher.Progress{Text: "made"})
+			said := stderr.String()
+			if lines := strings.Count(said, "package") + strings.Count(said, "ma"); !strings.Contains(said, test.want) || lines != test.times || test.tty && strings.Contains(said, "\n") {
+				t.Errorf("%d times: %q", lines, said)
 			}
 		})
 	}

@@ -145,24 +145,29 @@ func (l *Launcher) plan(ctx context.Context, c *cluster, s *spec.ClusterSpec, p 
 	if err := machine.CheckStores(s, machine.This().Shm); err != nil {
 		return machine.Plan{}, err
 	}
-	if err := machine.LinkMounts(s.Mounts, progress(p)); err != nil {
+	if err := machine.LinkMounts(s.Mounts, notes(p.Progress)); err != nil {
 		return machine.Plan{}, err
 	}
-	env, err := rayenv.Ensure(ctx, l.environment(s, progress(p)))
+	env, err := rayenv.Ensure(ctx, l.environment(s, p.Progress))
 	if err != nil {
 		return machine.Plan{}, err
 	}
 	return machine.Plan{Spec: s, Env: env, Machine: machine.This(), Launcher: l.Name(), Start: l.on.Start(s.Name), OutputDir: c.Path(rundir.OutputName), TempRoot: root, Disconnect: p.EndOnDisconnect}, nil
 }
 
-func (l *Launcher) environment(s *spec.ClusterSpec, note func(string)) rayenv.Options {
-	return rayenv.Options{Python: s.Ray.Python, Version: s.Ray.Version, Packages: localspec.Packages(s), CacheDir: l.cacheDir, Progress: note}
+func (l *Launcher) environment(s *spec.ClusterSpec, progress func(launcher.Progress)) rayenv.Options {
+	o := rayenv.Options{Python: s.Ray.Python, Version: s.Ray.Version, Packages: localspec.Packages(s), CacheDir: l.cacheDir}
+	if progress != nil {
+		o.Progress = notes(progress)
+		o.Detail = func(text string) { progress(launcher.Progress{Text: text, Detail: true}) }
+	}
+	return o
 }
 
-func progress(p launcher.Payload) func(string) {
+func notes(progress func(launcher.Progress)) func(string) {
 	return func(text string) {
-		if p.Progress != nil {
-			p.Progress(launcher.Progress{Text: text})
+		if progress != nil {
+			progress(launcher.Progress{Text: text})
 		}
 	}
 }

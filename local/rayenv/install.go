@@ -40,6 +40,7 @@ func (m managed) make(ctx context.Context, lock *os.File) error {
 	if err := os.WriteFile(filepath.Join(m.dir, marker), text, 0o644); err != nil {
 		return writeFailed(m.dir, err)
 	}
+	m.progress("made the Python environment")
 	return nil
 }
 
@@ -98,7 +99,7 @@ func (m managed) listen(r io.Reader) string {
 				reason = text
 			}
 			if text := condense(line); text != "" {
-				m.progress(text)
+				m.detail(text)
 			}
 		}
 		if err != nil {

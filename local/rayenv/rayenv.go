@@ -35,6 +35,8 @@ type Options struct {
 	CacheDir string
 	// Progress takes one line for each step of an installation; nil: none.
 	Progress func(text string)
+	// Detail takes what the installer does, one line for each package; nil: none.
+	Detail func(text string)
 }
 
 // Env is an environment that has Ray.
@@ -57,6 +59,9 @@ func Ensure(ctx context.Context, o Options) (Env, error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
+	if o.Detail == nil {
+		o.Detail = func(string) {}
+	}
 	if o.Python != "" {
 		return existing(ctx, o)
 	}
@@ -68,7 +73,7 @@ func Ensure(ctx context.Context, o Options) (Env, error) {
 	if err != nil {
 		return Env{}, err
 	}
-	m := managed{dir: o.dir(py.minor()), requirements: o.requirements(), python: py, progress: o.Progress}
+	m := managed{dir: o.dir(py.minor()), requirements: o.requirements(), python: py, progress: o.Progress, detail: o.Detail}
 	if err := m.ensure(ctx); err != nil {
 		return Env{}, err
 	}
@@ -136,6 +141,7 @@ type managed struct {
 	requirements []string
 	python       python
 	progress     func(string)
+	detail       func(string)
 }
 
 // marker is written last: an environment without it was interrupted and is made again. A finished environment cannot be

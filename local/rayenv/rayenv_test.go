@@ -27,7 +27,7 @@ func tiny(t *testing.T, dir string) managed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return managed{dir: dir, requirements: []string{"iniconfig==2.0.0"}, python: py, progress: func(string) {}}
+	return managed{dir: dir, requirements: []string{"iniconfig==2.0.0"}, python: py, progress: func(string) {}, detail: func(string) {}}
 }
 
 // The path is as bad as users' paths get.
@@ -45,6 +45,7 @@ func TestTwoAtOnceMakeItOnce(t *testing.T) {
 		wg.Go(func() {
 			m := tiny(t, dir)
 			m.progress = func(text string) { mu.Lock(); defer mu.Unlock(); notes = append(notes, text) }
+			m.detail = m.progress
 			if err := m.ensure(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -70,7 +71,7 @@ func TestInterruptedIsNotFinished(t *testing.T) {
 	dir := hostileDir(t)
 	m := tiny(t, dir)
 	ctx, cancel := context.WithCancel(t.Context())
-	m.progress = func(text string) {
+	m.detail = func(text string) {
 		if strings.HasPrefix(text, "installing") {
 			cancel()
 		}
@@ -159,6 +160,7 @@ func TestUv(t *testing.T) {
 	m := tiny(t, hostileDir(t))
 	var notes []string
 	m.progress = func(text string) { notes = append(notes, text) }
+	m.detail = m.progress
 	if err := m.ensure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
