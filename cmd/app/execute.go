@@ -58,7 +58,7 @@ func (a *App) Prepare(root *cobra.Command) {
 	root.SetIn(a.In)
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
-	root.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "no notes and no progress on stderr")
+	root.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "no notes and no progress on stderr; run and up still print the name of what they start")
 	root.PersistentFlags().BoolVarP(&a.Verbose, "verbose", "v", false, "show every step on stderr")
 	a.prepareHelp(root)
 }

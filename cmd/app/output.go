@@ -50,6 +50,9 @@ func (o *Output) Driver(a *App) io.Writer {
 	return a.UI.ErrOutput()
 }
 
+// Text reports whether the answer is for people.
+func (o *Output) Text() bool { return o.Format == formatText }
+
 // Structured writes v if JSON or YAML was requested, and reports whether it did.
 func (o *Output) Structured(w io.Writer, v any) (bool, error) {
 	switch o.Format {

@@ -75,6 +75,19 @@ func forget(ctx context.Context, l launcher.Launcher, id launcher.ID) error {
 	return nil
 }
 
+// earlier is what has the exact name already: the same run, which the launch attaches to or answers with its record, or another, for which it refuses the
+// name; nil: there is none.
+func earlier(ctx context.Context, l launcher.Launcher, s *spec.ClusterSpec, o *runOptions) *launcher.Status {
+	if o.config.ExactName() == "" || o.recreate {
+		return nil
+	}
+	found, err := (&app.Cluster{Launcher: l, ID: launcher.ID(s.Name)}).Status(ctx) // if there is none, the launch has the reason
+	if err != nil {
+		return nil
+	}
+	return &found
+}
+
 const defaultDisconnect = "2m"
 
 // disconnectFlag is --end-on-disconnect[=2m]. A command that watches until the end has it by default if CI=true.

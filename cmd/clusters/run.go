@@ -124,6 +124,9 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 	default:
 		a.UI.Note("Run %s exists since %s and is shown again: another --name is a new run", name, terminal.Stamp(s.Created))
 	}
+	if a.Quiet && o.config.ExactName() == "" && !o.detach && o.output.Text() { // without which nobody could name the run that this command made
+		a.UI.Warn("%s", name)
+	}
 	a.HintShell(o.command)
 	a.NoteUnused(c.Spec, l)
 	ctx, cancel := context.WithCancel(ctx)
@@ -216,19 +219,6 @@ func loadRun(a *app.App, o *runOptions) (*config.Loaded, launcher.Launcher, erro
 	}
 	l, err := a.Launcher(c)
 	return c, l, err
-}
-
-// earlier is what has the exact name already: the same run, which the launch attaches to or answers with its record, or another, for which it refuses the
-// name; nil: there is none.
-func earlier(ctx context.Context, l launcher.Launcher, s *spec.ClusterSpec, o *runOptions) *launcher.Status {
-	if o.config.ExactName() == "" || o.recreate {
-		return nil
-	}
-	found, err := (&app.Cluster{Launcher: l, ID: launcher.ID(s.Name)}).Status(ctx) // if there is none, the launch has the reason
-	if err != nil {
-		return nil
-	}
-	return &found
 }
 
 // recorded shows a run that ended earlier under the name, if it has the same spec.

@@ -1,6 +1,8 @@
 package clusters
 
 import (
+	"log/slog"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -8,6 +10,7 @@ import (
 	"github.com/rayctl/rayctl/cmd/app/apptest"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 // TestQuietFailure: -q prints the error of a run that rayctl ended, and nothing for a run that the driver ended.
@@ -20,6 +23,23 @@ func TestQuietFailure(t *testing.T) {
 		err := finishRun(t.Context(), a, &runOptions{}, &launcher.Outcome{Receipt: rc})
 		if app.ExitCode(err) != 73 || stderr.String() != want {
 			t.Errorf("%s: %v, %q", origin, err, stderr)
+		}
+	}
+}
+
+// TestQuietName: with -q the name that run has generated is the only line on stderr, and stdout has the driver's bytes alone.
+func TestQuietName(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for args, want := range map[string]string{"run -q -- true": `^[a-z0-9-]+-[a-z0-9]{5}\n$`, "run -q --name a -- true": "^$", "run -q -o json -- true": "^hello\n$"} {
+		a, out, stderr := apptest.New()
+		home := t.TempDir()
+		a.Getenv = func(string) string { return home }
+		a.Launchers["local"] = func(*spec.ClusterSpec, *slog.Logger) (launcher.Launcher, error) {
+			return &apptest.Launcher{Output: "hello\n"}, nil
+		}
+		code := a.Execute(t.Context(), verbs, strings.Fields(args))
+		if code != 0 || !regexp.MustCompile(want).MatchString(stderr.String()) || want != "^hello\n$" && out.String() != "hello\n" {
+			t.Errorf("%s: code %d, stdout %q, stderr %q", args, code, out, stderr)
 		}
 	}
 }

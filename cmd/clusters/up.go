@@ -229,7 +229,7 @@ func answerUp(a *app.App, o *upOptions, file string, s launcher.Status) error {
 	if done, err := o.output.Structured(a.Out, s); done || err != nil {
 		return err
 	}
-	if o.output.Format == app.FormatName {
+	if o.output.Format == app.FormatName || a.Quiet { // as `docker run -d` prints what it made
 		_, err := io.WriteString(a.Out, s.Name+"\n")
 		return err
 	}

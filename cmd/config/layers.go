@@ -113,6 +113,9 @@ func (l *loader) fileData() (string, []byte, error) {
 // trusted refuses a file that was found, not named, if another user could have written it: its content runs commands as this user, like git's
 // configuration (safe.directory). Naming the file is consent. A missing file is fs.ErrNotExist, and must not be read afterwards.
 func trusted(path, what, consent string) error {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) { // there is nothing to trust, whoever can write there
+		return err
+	}
 	err := trust.Check(path)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return err

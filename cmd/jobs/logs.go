@@ -36,7 +36,8 @@ func NewLogs(a *app.App) *cobra.Command {
 		Aliases: []string{"log"},
 		Short:   "Show a driver's output, also after its cluster has ended",
 		Long: "logs shows the output of a run's job.prepare and then of its driver, byte for byte, also after its cluster has ended. With JOB it shows the output of that job. For a cluster\n" +
-			"without a job of its own it shows the output of the newest job. With -f it follows until the end and exits with the driver's exit code. --node and --file show Ray's own logs.\n" +
+			"without a job of its own it shows the output of the newest job. With -f it follows until the end and exits with the driver's exit code. --node and --file show Ray's own logs,\n" +
+			"which the node's agent serves: of the raylet, the agents and the workers.\n" +
 			"In place of NAME it takes the directory of a run that another user shares (job.shareDir).",
 		Example: "  rayctl logs -f\n  rayctl logs grpo-x1f3a --tail 100\n  rayctl logs raysubmit_x1\n  rayctl logs dev raysubmit_x1 -f\n" +
 			"  rayctl logs dev --node trainer-1                      # lists its files\n  rayctl logs dev --node trainer-1 --file raylet.err",
@@ -53,7 +54,7 @@ func NewLogs(a *app.App) *cobra.Command {
 	f.BoolVarP(&o.follow, "follow", "f", false, "follow until the end, and exit with the driver's exit code")
 	f.IntVarP(&o.tail, "tail", "n", 0, "begin `N` lines before the end")
 	f.IntVar(&o.attempt, "attempt", 0, "show attempt `N` of a run that was restarted (default: the last)")
-	f.StringVar(&o.node, "node", "", "show Ray's own logs of this `NODE`, by name or id")
+	f.StringVar(&o.node, "node", "", "list Ray's own logs of this `NODE`, by name or id; --file shows one")
 	a.CompleteNodes(c)
 	f.StringVar(&o.file, "file", "", "the log `FILE` of --node")
 	o.dashboard.Add(a, c)
@@ -69,7 +70,7 @@ func (o *logsOptions) arguments(args []string) error {
 		return app.UsageError("", "--attempt applies to a run's own output, and cannot be used with --node or --address")
 	}
 	if o.file != "" && o.node == "" {
-		return app.UsageError("", "--file needs --node")
+		return app.UsageError("give --node NODE, too; `rayctl status NAME` lists the nodes, head-0 is the head", "--file is a log of a node, and no node is given")
 	}
 	if len(args) == 1 && app.IsShared(args[0]) && o.dashboard.Cluster == "" && o.dashboard.Address == "" {
 		o.dashboard.Cluster = args[0]

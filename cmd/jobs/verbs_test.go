@@ -116,7 +116,7 @@ func TestJobLines(t *testing.T) {
 		{Args: "logs dev --node head-0 --file raylet.out", Out: "the node's log\n"},
 		{Args: "logs dev --node nosuch", Code: runstate.CodeSpec, Err: `the cluster has no node "nosuch": there are head-0`},
 		{Args: "logs dev --node head-0 --file ../x", Code: runstate.CodeUsage, Err: `--file: "../x" is not below the node's directory of logs`},
-		{Args: "logs dev --file x", Code: runstate.CodeUsage, Err: "--file needs --node"},
+		{Args: "logs dev --file x", Code: runstate.CodeUsage, Err: "give --node NODE, too; `rayctl status NAME` lists the nodes, head-0 is the head"},
 		{Args: "logs dev --tail -1", Code: runstate.CodeUsage, Err: "--tail and --attempt cannot be negative"},
 		{Args: "logs dev --attempt 1 --node x", Code: runstate.CodeUsage, Err: "--attempt applies to a run's own output"},
 		{Args: "logs a b c", Code: runstate.CodeUsage, Err: "`rayctl logs` takes a cluster and a job"},

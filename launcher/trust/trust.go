@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -172,8 +173,12 @@ func Explain(err error) (reason, fix string) {
 	if !errors.As(err, &e) {
 		return err.Error(), ""
 	}
-	if strings.HasPrefix(e.Reason, "can be written") {
-		fix = "`" + shellescape.QuoteCommand([]string{"chmod", "go-w", e.Path}) + "` if it is yours alone"
+	if !strings.HasPrefix(e.Reason, "can be written") {
+		return e.Error(), ""
 	}
-	return e.Error(), fix
+	fix = "`" + shellescape.QuoteCommand([]string{"chmod", "go-w", e.Path}) + "`"
+	if slices.Contains(homes(), e.Path) { // which is nobody else's
+		return "your home directory " + e.Error(), "run " + fix + ", after which only you can write there"
+	}
+	return e.Error(), fix + " if it is yours alone"
 }
