@@ -32,7 +32,11 @@ func TestEarly(t *testing.T) {
 	t.Run("Elastic", b.earlyElastic)
 	t.Run("Evicted", b.earlyEvicted)
 	t.Run("PrepareFails", b.earlyPrepareFails)
+	forgotten := b.earlyForgotten(t) // as that one
+	t.Run("Razed", b.earlyRazed)
+	t.Run("HeadLost", b.earlyHeadLost)
 	t.Run("QueueLimit", limited)
+	t.Run("Forgotten", forgotten)
 	t.Run("Held", earlyHeld)
 }
 

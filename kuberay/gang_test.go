@@ -120,7 +120,9 @@ func TestBatchScheduler(t *testing.T) {
 		t.Error(err)
 	}
 	b.awaitGang(t, "adopted", 3)
-	groups.until(t, "the second worker", func(st launcher.Status) bool { return allocation(st, runstate.PurposeElastic).State == runstate.AllocationGranted })
+	groups.until(t, "the second worker", func(st launcher.Status) bool {
+		return allocation(st, runstate.PurposeElastic).State == runstate.AllocationGranted
+	})
 	for _, r := range []*running{groups, single} {
 		b.release(t, r.id)
 		r.wantEnd(t, "succeeded", 0, "begun\ndone\n")
