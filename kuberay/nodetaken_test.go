@@ -20,15 +20,17 @@ import (
 
 // takenDriver prints what it sees of a node that is going to be taken away, on which an actor works on meanwhile.
 const takenDriver = `exec python -c '
-import time, ray
+import os, time, ray
 ray.init(log_to_driver=False, logging_level=40)
 ` + untilDrained + `left = draining()[there] / 1000 - time.time()
 print("worker warned", 60 < left < 120, "head", here in draining(), ray.get(worker.finish.remote()), flush=True)
+while not os.path.exists("/tmp/go"):
+    time.sleep(0.1)
 '`
 
 // TestNodeTaken: with an account that may look at nodes the keeper has Ray drain the nodes whose node of Kubernetes is going to be taken away, and notes who takes
 // it. A node that is only cordoned, or that the cluster autoscaler only considers, is left alone. Nobody takes nodes away here: the test sets the taints as
-// they do, but with the effect PreferNoSchedule, so that other tests' pods still get the node.
+// AWS' handler, Karpenter and the cluster autoscaler do, but with the effect PreferNoSchedule, so that other tests' pods still get the node; the keepers of other tests may not look at nodes.
 func TestNodeTaken(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
@@ -44,9 +46,20 @@ func TestNodeTaken(t *testing.T) {
 	r.until(t, "a note on the worker", func(st launcher.Status) bool {
 		return strings.Contains(nodeNotes(st.Timeline), "Draining: its node node1: AWS reclaims its spot instance; Ray drains it")
 	})
+	if notes := nodeNotes(r.status.Timeline); strings.Contains(notes, "autoscaler") {
+		t.Errorf("notes on nodes: %s", notes)
+	}
+	r.printed(t, "finished\n")
+	for key, why := range map[string]string{"karpenter.sh/disrupted": "Karpenter is going to remove it", "ToBeDeletedByClusterAutoscaler": "the cluster autoscaler is going to remove it"} {
+		b.taint(t, key)
+		r.until(t, "a note on the head of "+key, func(st launcher.Status) bool {
+			return strings.Contains(nodeNotes(st.Timeline), "Warned: its node node1: "+why)
+		})
+	}
 	b.taint(t)
+	b.release(t, r.id)
 	r.wantEnd(t, "succeeded", 0, "begun\nworker warned True head False finished\n")
-	if notes := nodeNotes(r.outcome.Receipt.Timeline); !strings.Contains(notes, "Warned: its node node1: AWS reclaims its spot instance") || strings.Contains(notes, "autoscaler") {
+	if notes := nodeNotes(r.outcome.Receipt.Timeline); !strings.Contains(notes, "Warned: its node node1: AWS reclaims its spot instance") || strings.Count(notes, "Draining: ") != 1 {
 		t.Errorf("notes on nodes: %s", notes)
 	}
 }
