@@ -62,6 +62,7 @@ class NodeWatch:
         self._name, self._bell = name, bell
         self._pods, self._nodes = {}, {}  # pod -> (its address, its node, why it cannot start and since when); node -> (name, seconds left or 0, why, since)
         self.refused = ""  # why the nodes cannot be watched
+        self._evicted = None  # the head's pod that a kubelet has evicted, and its reason
 
     def begin(self):
         """Returns whether there is an account to watch with."""
@@ -85,8 +86,15 @@ class NodeWatch:
                 return found[1]
         return None
 
+    def evicted(self):
+        """(name, the kubelet's reason) of the head's pod if it was evicted since the last call, else None. KubeRay deletes such a pod at once."""
+        found, self._evicted = self._evicted, None
+        return found
+
     def _take_pod(self, pod):
         """What is kept of a pod; None: nothing. A pod that cannot start counts from when that was first seen, also if the reason changes."""
+        if (pod.get("status") or {}).get("reason") == "Evicted" and (pod["metadata"].get("labels") or {}).get("ray.io/node-type") == "head":
+            self._evicted = (pod["metadata"]["name"], (pod["status"].get("message") or "").strip(" ."))
         address, node, found = (pod.get("status") or {}).get("podIP"), (pod.get("spec") or {}).get("nodeName"), unstartable(pod)
         if found is not None:
             before = self._pods.get(pod["metadata"]["name"])

@@ -64,16 +64,17 @@ class Cluster:
 
     def restart(self, lost):
         """Starts a lost cluster again, as the next attempt if it was in use. Raises End if job.restarts allows no further attempt."""
-        message, kind = str(lost), KINDS[lost.cause]
+        message, cause = self._waiting.hopeless.lost(lost)
+        kind = KINDS[cause]
         if not self.in_use and kind == "nodeFailure":
             self._fail_start(message)
             return
         if self.in_use:
             if not self._attempts.left(kind):
-                raise End(lost.cause, message)
+                raise End(cause, message)
             self._attempts.use(kind)
             self._state.phase(Phase.LOST, kind[0].upper() + kind[1:], message)
-            self._attempts.next(lost.cause, message, None)
+            self._attempts.next(cause, message, None)
         self._start_again()
 
     def _fail_start(self, message):

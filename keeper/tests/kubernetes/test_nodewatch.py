@@ -14,6 +14,8 @@ from rayctl_keeper.host import process
 from rayctl_keeper.kubernetes.apiserver import Expired, Refused
 from rayctl_keeper.kubernetes.nodewatch import NodeWatch, warning
 from rayctl_keeper.run.end.warned import Warned
+from rayctl_keeper.run.gang.hopeless import Hopeless
+from rayctl_keeper.state.exits import AttemptLost, Leaving
 
 
 def node(*keys, name="node1"):
@@ -73,6 +75,23 @@ class Watches(unittest.TestCase):
                          (sign(conditions=(("TerminateScheduled", "True"),)), "delete")):
             self.assertIn(why, warning(one)[1])
         self.assertEqual(warning(sign({maintenance: "ONGOING"}, None, (("RebootScheduled", "True"), ("PreemptScheduled", "True"))))[0], 30)
+
+    def test_evicted(self):
+        """A head whose pod used too much is not preempted; another eviction is a preemption, also if the keeper only saw the head's end. Of workers nothing is kept."""
+        watch = NodeWatch("c", process.Bell(), Server([], []))
+        hopeless = Hopeless(watch, None)
+
+        def ends(kind, reason, lost):
+            watch._take_pod({"metadata": {"name": "p", "labels": {"ray.io/node-type": kind}}, "status": {"reason": "Evicted", "message": reason}})
+            return [hopeless.lost(lost) for _ in range(2)]
+
+        gone, leaves, own = AttemptLost("gone"), Leaving("leaves", 1), "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. "
+        self.assertEqual(ends("worker", own, gone), [("gone", "lost")] * 2)
+        first, second = ends("head", own, leaves)
+        self.assertEqual(first[1], "lost")
+        self.assertIn("pod p was evicted: Pod ephemeral local storage usage exceeds the total limit of containers 1Mi; write less", first[0])
+        self.assertEqual(second, ("leaves", "preempted"))
+        self.assertEqual(ends("head", "The node was low on resource: memory.", gone)[0], ("the head's pod p was evicted: The node was low on resource: memory", "preempted"))
 
     def until(self, watch, known):
         limit = time.monotonic() + 20
