@@ -65,6 +65,6 @@ func NewRoot(a *app.App) *cobra.Command {
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)
 	addCompletion(root)
-	addHelp(root)
+	addHelp(a, root)
 	return root
 }

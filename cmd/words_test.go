@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rayctl/rayctl/cmd/app/apptest"
+	"github.com/rayctl/rayctl/docs"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
@@ -45,22 +46,53 @@ func TestVerbsOfOtherTools(t *testing.T) {
 		"tune":            "`rayctl run -- python tune.py`",
 		"exec ray status": "Put the command after `--`: rayctl exec -- ray status",
 		"jupyter lab":     "`eval \"$(rayctl env NAME)\"`",
-		"help elastic":    "there is no command `rayctl elastic`: docs/elastic.md in https://github.com/rayctl/rayctl describes it",
-		"help Kubernetes": "`rayctl doctor --launcher kuberay` checks what it needs",
-		"help secrets":    "docs/cluster-file.md",
 		"help attach":     "`rayctl logs -f NAME` follows a run",
 		"help statu":      "did you mean `rayctl status`?",
 		"cost":            "`rayctl history` lists what ended runs have cost",
-		"help signals":    "docs/how-a-command-flows.md in https://github.com/rayctl/rayctl describes it",
-		"help warning":    "docs/own-trainer.md",
-		"help timeLimit":  "it is the key job.restarts.timeLimit of the cluster file: docs/cluster-file.md in https://github.com/rayctl/rayctl describes it, and so does `rayctl schema`",
-		"help job.grace":  "it is the key job.grace of the cluster file",
 		"init ci":         "the CI system is not said: `rayctl init github` writes a GitHub workflow",
 		"help nosuch":     "`rayctl --help` lists the commands",
 		"help jobs x":     "there is no command `rayctl jobs x`: `rayctl jobs --help` lists the commands",
 		"runn":            "did you mean `rayctl run`?",
 	} {
 		refused(t, line, want)
+	}
+}
+
+// TestHelpSubjects: help shows, without any file beside the program, keys of the cluster file and the document of each subject.
+func TestHelpSubjects(t *testing.T) {
+	for line, want := range map[string]string{
+		"help elastic":       "# Elastic",
+		"help signals":       "Exit codes",
+		"help warning":       "RAYCTL_ENDS_AT",
+		"help Kubernetes":    "Role",
+		"help slurm":         "partition",
+		"help sharing":       "job.shareDir",
+		"help timeLimit":     "job.restarts.timeLimit (number or unlimited; default: 0)\n  Counts attempts ended by lifetime.max",
+		"help job.grace":     "  Flag: --grace\n",
+		"help gpus":          "workers[].gpus (",
+		"help workers.gpus":  "workers[].gpus (",
+		"help lifetime":      "  Keys: queue, max, ",
+		"explain env":        "\nenv (map of text)\n",
+		"explain lifetime":   "`rayctl help lifetime.queue` explains one\n",
+		"explain run":        "rayctl run [-f FILE]",
+		"explain job.secret": "",
+	} {
+		a, out, stderr := apptest.New()
+		code := a.Execute(context.Background(), NewRoot, strings.Fields(line))
+		if want == "" {
+			if code != runstate.CodeUsage || out.Len() > 0 {
+				t.Errorf("%s: code %d, stdout %q", line, code, out)
+			}
+			continue
+		}
+		if code != 0 || stderr.Len() > 0 || !strings.Contains("\n"+out.String(), want) || strings.HasPrefix(out.String(), "<!--") {
+			t.Errorf("%s: code %d, stderr %q, stdout %.300q", line, code, stderr, out)
+		}
+	}
+	for word, document := range topics {
+		if docs.Read(document) == "" {
+			t.Errorf("help %s: there is no %s", word, document)
+		}
 	}
 }
 
@@ -96,7 +128,7 @@ func TestFlagsOfOtherTools(t *testing.T) {
 		"run --junitxml r.xml -- x":            "use --junit FILE",
 		"wait --junit-xml r.xml x":             "use --junit FILE",
 		"run --rm -- x":                        "use --end-on-disconnect",
-		"run --min-workers 1 -- x":             "has no flag --min-workers: a worker group of the cluster file has minReplicas and maxReplicas (docs/elastic.md)",
+		"run --min-workers 1 -- x":             "has no flag --min-workers: a worker group of the cluster file has minReplicas and maxReplicas (`rayctl help elastic`)",
 		"up --max-workers 4":                   "`rayctl scale` changes them",
 		"run --secret A=1 -- x":                "`secrets: [NAME]` in the cluster file takes NAME from your environment or a file",
 		"submit --secret-env A -- x":           "`secrets: [NAME]` in the cluster file",

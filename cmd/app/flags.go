@@ -59,7 +59,7 @@ var otherFlags = map[string][]string{
 
 // Ways without a flag that several of otherWays have.
 const (
-	elasticWay  = "a worker group of the cluster file has minReplicas and maxReplicas (docs/elastic.md), and `rayctl scale` changes them"
+	elasticWay  = "a worker group of the cluster file has minReplicas and maxReplicas (`rayctl help elastic`), and `rayctl scale` changes them"
 	secretWay   = "a command line is shown to other users of the machine: `secrets: [NAME]` in the cluster file takes NAME from your environment or a file"
 	restartsWay = "`--set job.restarts.driver=N` starts the driver again if it failed, up to N times, and `--set job.restarts.nodeFailure=N` if a node was lost; a preempted run starts again without it"
 	purgeWay    = "the record of what has ended is kept for lifetime.keep, and `rayctl gc --older-than 0` removes it now"
@@ -128,7 +128,7 @@ func rightFlag(c *cobra.Command, name string) string {
 		return way
 	}
 	if section, key := spec.OtherFlag(name); key != "" {
-		return fmt.Sprintf("it is a key of the section %s of the cluster file (docs/cluster-file.md), or `--set %s=VALUE`", section, key)
+		return fmt.Sprintf("it is a key of the section %s of the cluster file, or `--set %s=VALUE`; `rayctl help %s` explains it", section, key, key)
 	}
 	var names []string
 	c.Flags().VisitAll(func(f *pflag.Flag) {

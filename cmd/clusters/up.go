@@ -42,7 +42,7 @@ func NewUp(a *app.App) *cobra.Command {
 		Short: "Start a cluster that stays, and wait until it is ready",
 		Long: "up creates the cluster that the cluster file describes, without its job, and returns once every node is there. The same command again finds the same\n" +
 			"cluster. If the file has changed, up applies the changes that are possible on a running cluster (limits of its lifetime, sizes of elastic groups:\n" +
-			"docs/cluster-file.md) and prints them. Any other change is an error that lists the differences; --recreate replaces the cluster instead.\n" +
+			"`rayctl help cluster-file`) and prints them. Any other change is an error that lists the differences; --recreate replaces the cluster instead.\n" +
 			"The cluster ends by itself after 1 h without work and after 12 h, unless lifetime.idle and lifetime.max set other limits.",
 		Example: "  rayctl up\n  rayctl up dev --workers 2 --cpus-per-worker 4\n  rayctl up --set lifetime.idle=4h",
 		Args:    app.NoDash(1, "one name"),

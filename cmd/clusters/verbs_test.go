@@ -75,7 +75,7 @@ func TestRunLines(t *testing.T) {
 		{Args: "run --name Not_A_Name -- true", Code: runstate.CodeUsage, Err: `--name: name: "Not_A_Name" is not a DNS label`},
 		{Args: "run --launcher kuberay -- true", Code: runstate.CodeUsage, Err: "this rayctl has no kuberay launcher: choose another with --launcher"},
 		{Args: "run --launcher k8s -- true", Code: runstate.CodeUsage, Err: `"k8s" is not possible here: did you mean kuberay?`},
-		{Args: "run --workers 0:2 -- true", Code: runstate.CodeUsage, Err: "--workers: \"0:2\" is not a number of workers: an elastic group has minReplicas: 0 and maxReplicas: 2 in the cluster file (docs/elastic.md)"},
+		{Args: "run --workers 0:2 -- true", Code: runstate.CodeUsage, Err: "--workers: \"0:2\" is not a number of workers: an elastic group has minReplicas: 0 and maxReplicas: 2 in the cluster file (`rayctl help elastic`)"},
 		{Args: "run --launcher nosuch -- true", Code: runstate.CodeUsage, Err: `"nosuch" is not possible here: use slurm, kuberay, local`},
 		{Args: "run -f nosuch.yaml -- true", Code: runstate.CodeSpec, Err: "nosuch.yaml: the cluster file cannot be read: no such file or directory: give another one with -f"},
 		{Args: "run", Files: file("nosuch: 1\njob: {entrypoint: 'true'}"), Code: runstate.CodeSpec, Err: `rayctl.yaml:1: unknown key "nosuch"`},

@@ -159,7 +159,7 @@ func (l *loader) checkImage(s *spec.ClusterSpec) error {
 		l.out.Warnings = append(l.out.Warnings, fmt.Sprintf("image (%s) is ignored: the %s launcher runs no containers here", o, s.Launcher))
 		return nil
 	}
-	return flagError(o, "leave it out, or choose another launcher with --launcher; `image` in docs/cluster-file.md describes where it is used",
+	return flagError(o, "leave it out, or choose another launcher with --launcher; `rayctl help image` says where it is used",
 		"the %s launcher runs no containers here, so that the image %q would not be used", s.Launcher, s.Image)
 }
 

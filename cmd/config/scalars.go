@@ -97,7 +97,7 @@ func (l *loader) checkEnv() error {
 		if near := nearestEnv(name, known); near != "" {
 			return &spec.Error{File: name, Msg: "this variable is unknown", Hint: "did you mean " + near + "?"}
 		}
-		l.out.Warnings = append(l.out.Warnings, fmt.Sprintf("the variable %s is unknown and ignored: docs/cluster-file.md lists those that count", name))
+		l.out.Warnings = append(l.out.Warnings, fmt.Sprintf("the variable %s is unknown and ignored: `rayctl help variables` lists those that count", name))
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ const defaultGroup = "worker"
 func (l *loader) setWorkers(text string, o spec.Origin) error {
 	group, n, named := cutGroup(text)
 	if least, most, ranged := strings.Cut(n, ":"); ranged {
-		return flagError(o, fmt.Sprintf("an elastic group has minReplicas: %s and maxReplicas: %s in the cluster file (docs/elastic.md)", least, most),
+		return flagError(o, fmt.Sprintf("an elastic group has minReplicas: %s and maxReplicas: %s in the cluster file (`rayctl help elastic`)", least, most),
 			"%q is not a number of workers", n)
 	}
 	groups := l.doc.GroupNames()

@@ -142,7 +142,7 @@ func checkAccount(r podReport, account string) (check launcher.Check, mayDelete 
 		return check, true
 	case len(r.Refused) >= purposes:
 		check.OK, check.Detail = false, account+" may do nothing that the keeper does with it: "+refused
-		check.Hint = "give the account a Role with what it is for (docs/kuberay.md), or leave out kuberay.keeperServiceAccountName"
+		check.Hint = "give the account a Role with what it is for (`rayctl help kuberay`), or leave out kuberay.keeperServiceAccountName"
 	default:
 		check.Detail = account + " may not " + refused + ", and the keeper does without"
 	}

@@ -45,7 +45,7 @@ type API struct {
 }
 
 // RoleHint is the next step where a permission is missing.
-const RoleHint = "ask for the Role in docs/kuberay.md"
+const RoleHint = "ask for the Role that `rayctl help kuberay` shows"
 
 // Choose tries the ways from the shortest to the one that needs the least.
 func Choose(ctx context.Context, a API, p Place) (Transport, error) {

@@ -29,6 +29,7 @@ cmd/clusters cmd/jobs cmd/serve cmd/access cmd/files
 cmd/clusters/report cmd/clusters/interrupt cmd/app/apptest
 cmd/app/jobend cmd/app/served
 cmd/app cmd/app/watcher cmd/app/driverend
+docs
 cmd/app/rayclient cmd/config cmd/launched cmd/terminal cmd/dashproxy cmd/tarstream
 
 slurm

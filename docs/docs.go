@@ -1,0 +1,24 @@
+// Package docs has the documents that `rayctl help` shows: an installed program has no other files, and its user perhaps no network.
+package docs
+
+import (
+	"embed"
+	"strings"
+)
+
+// messages.md is left out: a message is looked up by whoever reads the code.
+//
+//go:embed adding-a-launcher.md ci.md cluster-file.md commands.md early-head.md elastic.md how-a-command-flows.md keeper.md kuberay.md own-trainer.md sharing.md sites.md slurm.md
+var files embed.FS
+
+// Read is the text of a document, such as elastic.md; "" if there is none.
+func Read(name string) string {
+	text, err := files.ReadFile(name)
+	if err != nil {
+		return ""
+	}
+	if first, rest, _ := strings.Cut(string(text), "\n"); strings.HasPrefix(first, "<!--") { // for those who would edit it
+		return rest
+	}
+	return string(text)
+}
