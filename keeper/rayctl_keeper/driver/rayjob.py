@@ -117,8 +117,9 @@ NO_AGENT = "aiohttp.client_exceptions."
 LOW_MEMORY = "due to the node running low on memory"
 
 
-def submit(dashboard, body, silence, pause):
-    """Submits exactly once, even if responses are lost: each retry first looks whether Ray has the job. Gives up when Ray refuses it, or accepts no job for too long."""
+def submit(dashboard, body, silence, pause, same_head):
+    """Submits exactly once, even if responses are lost: each retry first looks whether Ray has the job. Gives up when Ray refuses it, or accepts no job for too long.
+    same_head(seconds) raises AttemptLost if another head answers now: the attempt is lost with its head, and a driver on the next head would run beside that of the next attempt."""
     begin, error = process.time.monotonic(), None
 
     def once():
@@ -126,6 +127,7 @@ def submit(dashboard, body, silence, pause):
         if error is not None and silence.limit and process.time.monotonic() - begin > max(TAKES_JOBS, silence.limit):
             raise AttemptLost("the dashboard accepted no job for %ds: %s" % (process.time.monotonic() - begin, error))
         try:
+            same_head(silence.patience())
             if dashboard.job(body["submission_id"], silence.patience()) is None:
                 dashboard.submit(body)
             return True

@@ -17,12 +17,13 @@ from rayctl_keeper.driver.log import DriverLog
 from rayctl_keeper.node.groups import members
 from rayctl_keeper.node.start import raystart
 from rayctl_keeper.ray import dashboard
+from rayctl_keeper.run.gang.gang import Gang
 from rayctl_keeper.run.head.head import Head
 from rayctl_keeper.run.head.silence import Silence
 from rayctl_keeper.run.job.attempts import Attempts
 from rayctl_keeper.run.job.job import Job
 from rayctl_keeper.state.document import State
-from rayctl_keeper.state.exits import End
+from rayctl_keeper.state.exits import AttemptLost, End
 from sample import HOSTILE, orders
 
 
@@ -71,16 +72,29 @@ class Submission(unittest.TestCase):
         cut, refused = dashboard.Unreachable("cut"), dashboard.Refused(500, "boom")
         for answers, posts in (([(True, cut)], 1), ([(True, refused)], 1), ([(False, cut), (True, None)], 2), ([(False, refused), (True, None)], 2)):
             ray = Ray(answers)
-            rayjob.submit(ray, {"submission_id": "x"}, silence, lambda _: None)
+            rayjob.submit(ray, {"submission_id": "x"}, silence, lambda _: None, lambda _: None)
             self.assertEqual(ray.posts, posts)
         away = dashboard.Refused(500, "aiohttp.client_exceptions.ClientConnectorError: Cannot connect to host 10.0.0.1:52365")
         ray = Ray([(False, away), (False, away), (False, away), (True, None)])
-        rayjob.submit(ray, {"submission_id": "x"}, silence, lambda _: None)
+        rayjob.submit(ray, {"submission_id": "x"}, silence, lambda _: None, lambda _: None)
         self.assertEqual(ray.posts, 4)
         with self.assertRaises(End):
-            rayjob.submit(Ray([(False, refused), (False, refused)]), {"submission_id": "x"}, silence, lambda _: None)
+            rayjob.submit(Ray([(False, refused), (False, refused)]), {"submission_id": "x"}, silence, lambda _: None, lambda _: None)
         with self.assertRaises(End):
-            rayjob.submit(Ray([(False, dashboard.Refused(400, "bad"))]), {"submission_id": "x"}, silence, lambda _: None)
+            rayjob.submit(Ray([(False, dashboard.Refused(400, "bad"))]), {"submission_id": "x"}, silence, lambda _: None, lambda _: None)
+
+    def test_another_head_gets_no_job(self):
+        """A head that is replaced while the keeper submits: the attempt is lost, and its job is not submitted to the next head."""
+        gang, ray = Gang(orders(), None, None), unittest.mock.Mock(answered=0.0)
+        gang.session = "one"
+        head = Head({}, "", unittest.mock.Mock(gcs=""), gang, unittest.mock.Mock(ended=False, runs=False), unittest.mock.Mock(), unittest.mock.Mock())
+        head.dashboard = ray
+        ray.job.return_value = None
+        ray.version.side_effect = [{"session_name": "one"}, {"session_name": "two"}]
+        ray.submit.side_effect = dashboard.Unreachable("cut")
+        with self.assertRaises(AttemptLost):
+            rayjob.submit(ray, {"submission_id": "n-1"}, head.silence(), lambda _: None, head.is_same)
+        self.assertEqual(ray.submit.call_count, 1)
 
     def test_a_silent_head_is_asked_again_before_it_gets_the_job(self):
         state = unittest.mock.Mock(doc={"attempt": 1, "job": {"state": "WAITING"}})

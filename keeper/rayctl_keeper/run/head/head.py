@@ -24,12 +24,16 @@ class Head:
         self.dashboard = self._mail.aborts = Dashboard(self._nodes.dashboard, self._token)
         return self.dashboard
 
+    def is_same(self, timeout):
+        """Raises AttemptLost if another head answers than the one that greeted."""
+        self._gang.same_head(self.dashboard.version(timeout))
+
     def look(self, timeout=2.0):
         """Now and then: is it still the same head, which nodes are there."""
         now = time.monotonic()
         if now >= self._next_look:
             self._next_look = now + LOOK
-            self._gang.same_head(self.dashboard.version(timeout))
+            self.is_same(timeout)
             self._gang.changes(self._gang.listed(self.dashboard, timeout))
 
     def silence(self):

@@ -37,7 +37,7 @@ class Job:
             if not missing:
                 break
             self._packages.wait_for(missing)
-        rayjob.submit(dashboard, body, silence, pause)
+        rayjob.submit(dashboard, body, silence, pause, self._head.is_same)
 
     def submitted(self, number):
         """Whether a keeper before this one submitted the attempt: it is not submitted again to a head that does not have it, which must be another head."""
