@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
@@ -126,6 +127,9 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 	}
 	if a.Quiet && o.config.ExactName() == "" && !o.detach && o.output.Text() { // without which nobody could name the run that this command made
 		a.UI.Warn("%s", name)
+	}
+	if dir := c.Spec.Job.ShareDir; dir != "" {
+		a.UI.Note("Its group can follow it: `rayctl logs -f %s`", shellescape.Quote(strings.TrimSuffix(dir, "/")+"/"+name))
 	}
 	a.HintShell(o.command)
 	a.NoteUnused(c.Spec, l)
@@ -267,7 +271,7 @@ func answerDetached(ctx context.Context, a *app.App, o *runOptions, c *app.Clust
 	} else {
 		a.UI.Note("Detached; %s keeps running", c.ID)
 	}
-	a.Next("`rayctl logs -f "+string(c.ID)+"` follows it", "`rayctl down "+string(c.ID)+"` ends it")
+	a.Next("`rayctl logs -f "+string(c.ID)+"` follows it", "`rayctl down "+string(c.ID)+"` ends it", "`rayctl cp "+string(c.ID)+": DIR` copies its results")
 	return nil
 }
 
