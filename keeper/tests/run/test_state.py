@@ -115,6 +115,26 @@ class GangAndState(unittest.TestCase):
                 {"node_id": "c", "state": "ALIVE"}]
         self.assertTrue(gang.count(rows))
 
+    def test_surplus(self):
+        """Nodes of one group beyond those that must be there do not stand for a lack in another one, by labels or by names."""
+        class Labelled:
+            external, extra = True, {}
+
+        class Named:
+            external, extra = False, {}
+            all = staticmethod(lambda: members.members(told))
+            report = staticmethod(lambda m: {})
+            pid_of = staticmethod(lambda m: 0)
+        told = orders()
+        told["groups"][1:] = [{"name": "v", "count": 1, "max": 4}, {"name": "w", "count": 2}]
+        for nodes in (Labelled, Named):
+            gang = Gang(told, nodes, State(told, self.dir.name, lambda text: None))
+            rows = [{"node_id": "h", "node_name": "head-0", "state": "ALIVE", "is_head_node": True, "labels": {"ray.io/node-group": "head"}}] + [
+                {"node_id": name, "node_name": name, "state": "ALIVE", "labels": {"ray.io/node-group": name[0]}} for name in ("v-0", "v-1", "v-2", "w-0")]
+            self.assertEqual((gang.count(rows), gang.have), (False, "3 of 4 nodes are alive"))
+            rows[2].update(node_id="w-1", node_name="w-1", labels={"ray.io/node-group": "w"})
+            self.assertEqual((gang.count(rows), gang.have), (True, "4 of 4 nodes are alive"))
+
     def test_nodes_of_a_group_of_which_none_must_be_there(self):
         class Nodes:
             external, extra = True, {}
