@@ -296,11 +296,16 @@ class Jobs(unittest.TestCase):
         self.assertEqual((self.jobs.take_offer(), self.jobs.offered()), (None, 0))
         self.listed = [("9_0", "PENDING"), ("9_3", "PENDING")]  # not reported yet
         self.jobs._look()
-        self.assertEqual(self.cancelled, [])
+        self.assertEqual((self.ids(), self.cancelled), ({"a-3": "9_3", "a-0": "9_0"}, []))
         self.jobs.cancel(self.second)
-        self.jobs.offer_taken(offer["id"], "9", "")
+        self.jobs.offer_taken(offer["id"], "9", "")  # which is known
         self.run_tasks()
-        self.assertEqual((self.ids(), self.jobs.ended(), self.cancelled), ({"a-0": "9_0"}, [("a-3", 1)], [("9_3",)]))
+        self.assertEqual(self.cancelled, [("9_3",)])
+        self.listed = [("9_0", "RUNNING")]
+        self.jobs.cancel(self.member)
+        self.run_tasks()
+        self.assertEqual(self.cancelled, [("9_3",), ("9_0",)])
+        del self.cancelled[1:]
         self.jobs.offer_taken(offer["id"], "10", "")  # too late
         self.run_tasks()
         self.assertEqual(self.cancelled[1:], [("--name=c", "10")])
@@ -311,7 +316,8 @@ class Jobs(unittest.TestCase):
         self.submit()
         for found in ([], [("9", "PENDING")]):
             self.assertIsNotNone(self.jobs.take_offer())
-            self.jobs._submitter.offers._offers[0].since -= offers.CLAIM
+            if not found:
+                self.jobs._submitter.offers._offers[0].since -= offers.CLAIM
             self.listed = found
             self.jobs._look()
         self.assertEqual((self.ids(), self.jobs.offered()), ({"a-0": "9"}, 0))

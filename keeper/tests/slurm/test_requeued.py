@@ -13,6 +13,8 @@ from unittest import mock
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.dirname(HERE))
 
+from rayctl_keeper.run.job import attempts
+from rayctl_keeper.slurm.attempts import after
 from rayctl_keeper.slurm.batch import killed, start
 from rayctl_keeper.state import model
 
@@ -27,6 +29,28 @@ class Requeued(unittest.TestCase):
     def write(self, name, document):
         with open(os.path.join(self.run_dir, name), "w") as f:
             json.dump(document, f)
+
+    def test_restarts_are_counted_once(self):
+        """Attempts that a keeper began in the same job and those that began by a requeue use up the same restarts, and so do those that never had a keeper."""
+        lost = {"cause": "lost"}
+
+        def used(ended, requeued):
+            """How many restarts are used."""
+            place = os.path.join(self.run_dir, str(len(requeued) + 1))
+            os.makedirs(place, exist_ok=True)
+            for number, again in enumerate(requeued, 1):
+                os.makedirs(os.path.join(self.run_dir, str(number)), exist_ok=True)
+                self.write("%d/%s" % (number, after.AGAIN), again)
+            self.write(os.path.join(place, "state.json"), {"attempt": len(ended) + 1, "attempts": [dict(a, attempt=n) for n, a in enumerate(ended, 1)]})
+            limits = [n for n in range(5) if after.allowed(self.run_dir, {"job": {"restarts": {"nodeFailure": n}}}, place, "lost")]
+            return limits[0] - 1
+        self.assertEqual(used([], []), 0)
+        self.assertEqual(used([lost], []), 1)
+        self.assertEqual(used([lost, lost], [lost]), 2)
+        self.assertEqual(used([lost, {"cause": "preempted"}], [{"cause": "preempted"}]), 1)
+        self.assertEqual(used([], [lost, lost]), 2)
+        orders = {"job": {"restarts": {"nodeFailure": 2}}, "attempts": [dict(lost, attempt=1)]}
+        self.assertEqual((attempts.Attempts(orders, None, None).used("nodeFailure"), attempts.Attempts(orders, None, None).left("nodeFailure")), (1, True))
 
     def test_may_come_back(self):
         """Slurm's signal to the step may be seen before the one to the keeper: the loss of the nodes is no end of the run then. An end of its own is."""

@@ -15,17 +15,20 @@ class Attempts:
         self._has_job = bool(orders.get("job"))
         self._allowed = (orders.get("job") or {}).get("restarts") or {}
         self._state, self._driver_log = state, driver_log
-        self._used = dict.fromkeys(KINDS.values(), 0)
+        self._count(orders.get("attempts") or [])
         self.reason = orders.get("restartReason", "")  # why this attempt began
 
     def resume(self, attempts):
         """Those of a keeper before this one that have ended use up restarts. One that was about to be counted is still to be judged."""
         ended = [a for a in attempts if a["attempt"] < self._state.doc["attempt"]]
         self._state.change(attempts=ended)
-        for cause, kind in KINDS.items():
-            self._used[kind] = sum(a["cause"] == cause for a in ended)
+        self._count(ended)
         if ended:
             self.reason = ended[-1]["cause"]
+
+    def _count(self, ended):
+        """Attempts that have ended use up restarts, whichever keeper had them."""
+        self._used = {kind: sum(a["cause"] == cause for a in ended) for cause, kind in KINDS.items()}
 
     def left(self, kind):
         """Whether job.restarts allows one more of a kind."""

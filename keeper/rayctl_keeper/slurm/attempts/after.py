@@ -70,8 +70,10 @@ def why_again(run, place, state):
 def allowed(run, orders, place, cause):
     """Whether another attempt may follow this one for this cause."""
     limit = ((orders.get("job") or {}).get("restarts") or {}).get(LIMITS[cause], 0)
-    used = [load(os.path.join(run, str(n), AGAIN)).get("cause") for n in range(1, int(os.path.basename(place)))]
-    return limit < 0 or used.count(cause) < limit
+    requeued = [load(os.path.join(run, str(n), AGAIN)).get("cause") for n in range(1, int(os.path.basename(place)))]
+    state = last_state(place)  # knows those that began in the same job, too, but not those that never had a keeper
+    known = [a.get("cause") for a in state.get("attempts") or orders.get("attempts") or [] if a["attempt"] < (state.get("attempt") or orders.get("attempt") or 1)]
+    return limit < 0 or max(requeued.count(cause), known.count(cause)) < limit
 
 
 def again(request):

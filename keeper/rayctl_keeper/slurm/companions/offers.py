@@ -33,9 +33,13 @@ class Offers:
         """How many wait for a client that takes them."""
         return sum(1 for offer in list(self._offers) if not offer.claimed)
 
+    def taken(self):
+        """Those that a client may be submitting at this moment."""
+        return [offer for offer in list(self._offers) if offer.claimed]
+
     def claimed(self):
-        """Whether a client may be submitting at this moment."""
-        return any(offer.claimed for offer in list(self._offers))
+        """Whether there is one of them."""
+        return bool(self.taken())
 
     def take(self):
         """For a client: the id and sbatch's arguments; None: there is nothing to submit now."""

@@ -118,9 +118,9 @@ class Submitter:
 
     def look(self, listed):
         """Takes over what a client has submitted and not reported, and tries anew what waits for one."""
-        for offer in self.offers.overdue():
-            number = self._found(offer.submission, listed) if offer.claimed else ""
-            if number:
+        for offer in self.offers.taken():  # at once: a client that was killed meanwhile reports nothing, and one that lives reports the same
+            number = self._found(offer.submission, listed)
+            if number and self.offers.pop(offer.id):
                 self._submitted(offer.submission, number)
-            else:
-                self.submit(offer.submission.jobs)
+        for offer in self.offers.overdue():
+            self.submit(offer.submission.jobs)
