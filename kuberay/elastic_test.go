@@ -33,17 +33,28 @@ func TestElastic(t *testing.T) {
 }
 
 // elasticExample: nodes come for three tasks and go after them, and the receipt counts them for as long as they were there. All of it in a namespace with the
-// profile "restricted".
+// profile "restricted", and without a client from the launch to the end.
 func (b bed) elasticExample(t *testing.T) {
 	pace.Parallel(t)
 	u := newUser(t, b.kubeconfig)
-	a := u.does(t, "run", "-v", "-f", example(t, "kuberay-elastic.yaml"), "--name", "example")
+	b.nothingLeft(t, "example")
+	u.succeeds(t, "example", "run", "--detach", "-f", example(t, "kuberay-elastic.yaml"), "--name", "example")
+	kubetest.Await(t, "the end", func(context.Context) error {
+		if left := b.allocated(t, "example"); len(left) > 0 {
+			return fmt.Errorf("allocated: %v", left)
+		}
+		return nil
+	})
+	a := u.does(t, "logs", "--launcher", "kuberay", "example")
 	if want := regexp.MustCompile(`(?s)nodes at the start: 2\n.*nodes that did the work: 3\n.*nodes at the end: 2\n\z`); a.code != 0 || !want.MatchString(a.out) {
 		t.Fatalf("code %d, %q\n%s", a.code, a.out, a.notes)
 	}
 	r, err := b.l.Result(t.Context(), "example")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if r.Exit == nil || r.Exit.Cause != runstate.CauseSucceeded {
+		t.Errorf("%+v", r.Exit)
 	}
 	more := runstate.Of(r.Allocations, runstate.PurposeElastic)
 	if main := runstate.Of(r.Allocations, runstate.PurposeMain); len(more) != 2 || len(main) != 1 || main[0].Groups["worker"] != 1 || main[0].Groups["head"] != 1 {

@@ -52,5 +52,8 @@ func (c *Client) OthersToken(ctx context.Context, id launcher.ID) (string, error
 	if source.Ours && rc.Spec.AuthOptions != nil {
 		source.Secret, source.Key = string(id), objects.TokenKey // KubeRay made it
 	}
+	if name := objects.SecretName(string(id)); source.Secret == name && rc.Labels[objects.LabelManagedBy] == objects.ManagedBy { // for a moment after the keeper's Job
+		return "", launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotReady, "repeat the command when `rayctl wait "+string(id)+"` has returned", "%s is ending: its Secret %s is deleted", id, name)
+	}
 	return c.foreignToken(ctx, source)
 }
