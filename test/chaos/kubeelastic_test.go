@@ -161,7 +161,7 @@ func (w *kubeWorld) drainWorkers(r *running) bool {
 
 // evict asks the API server to evict a pod, which has its grace; it returns whether it will.
 func (w *kubeWorld) evict(p *corev1.Pod) bool {
-	return p != nil && w.Core.PolicyV1().Evictions(w.namespace).Evict(context.Background(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: p.Name}}) == nil
+	return p != nil && w.Core.PolicyV1().Evictions(w.namespace).Evict(context.Background(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace}}) == nil
 }
 
 // cordon sets whether the bed's node takes no pods. It is tried until it succeeds: the API server may be away.

@@ -13,7 +13,7 @@ func (w *slurmWorld) earlyFaults() map[string]fault {
 	out := merge(earlyFaults(all), map[string]fault{
 		"gang cancelled while it waits": {closed: true, strike: w.onGang("scancel", "JOB"), causes: []string{"interrupted"}},
 		"gang cancelled":                {strike: w.besideGang(w.onGang("scancel", "JOB")), causes: []string{"interrupted"}},
-		"gang requeued":                 {strike: w.besideGang(w.onGang("scontrol", "requeue", "JOB")), causes: []string{"lost", "preempted", "interrupted"}, node: true},
+		"gang preempted":                {strike: w.besideGang(w.gangPreempted), causes: []string{"preempted", "lost"}, node: true},
 		"gang's supervisor killed": {strike: w.besideGang(func(r *running) bool {
 			return r.until(20*time.Second, func() bool { return kill("keeper.pyz slurm-companion")(r) })
 		}), causes: []string{"lost"}, node: true},
@@ -88,12 +88,26 @@ func (w *slurmWorld) gangsAnswerLost(r *running) bool {
 
 // gangsPowerCut switches off the last node of the gang.
 func (w *slurmWorld) gangsPowerCut(r *running) bool {
+	node := w.gangsLastNode(r)
+	return node != "" && w.cut(node)
+}
+
+// gangPreempted has a job take the gang's last node.
+func (w *slurmWorld) gangPreempted(r *running) bool {
+	node := w.gangsLastNode(r)
+	return node != "" && w.preempt(node)
+}
+
+func (w *slurmWorld) gangsLastNode(r *running) string {
 	ids := w.gangs(r, "RUNNING")
 	if len(ids) == 0 {
-		return false
+		return ""
 	}
 	nodes, _ := w.Slurm(context.Background(), "squeue", "--noheader", "--jobs="+ids[0], "--format=%N")
-	hosts, err := w.Slurm(context.Background(), "scontrol", "show", "hostnames", strings.TrimSpace(nodes))
+	hosts, _ := w.Slurm(context.Background(), "scontrol", "show", "hostnames", strings.TrimSpace(nodes))
 	all := strings.Fields(hosts)
-	return err == nil && len(all) > 0 && w.cut(all[len(all)-1])
+	if len(all) == 0 {
+		return ""
+	}
+	return all[len(all)-1]
 }

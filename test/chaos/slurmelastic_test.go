@@ -16,7 +16,7 @@ func (w *slurmWorld) elasticFaults() map[string]fault {
 	out := merge(nodeFaults(), map[string]fault{
 		"companion cancelled":           {strike: w.onCompanion("RUNNING", w.scancel)},
 		"companion cancelled in queue":  {strike: w.queued(w.onCompanion("PENDING", w.scancel))},
-		"companion requeued":            {strike: w.onCompanion("RUNNING", w.requeue)},
+		"companion preempted":           {strike: w.onCompanion("RUNNING", func(c companion) bool { return w.preempt(c.node) })},
 		"companion's node loses power":  {strike: w.onCompanion("RUNNING", func(c companion) bool { return w.cut(c.node) })},
 		"companion's supervisor killed": {strike: w.beside("RUNNING", kill("keeper.pyz slurm-companion"))},
 		"sbatch's answer lost":          {strike: w.answerLost},
@@ -143,8 +143,9 @@ func (w *slurmWorld) scancel(c companion) bool {
 	return err == nil
 }
 
-func (w *slurmWorld) requeue(c companion) bool {
-	_, err := w.Slurm(context.Background(), "scontrol", "requeue", c.id)
+// preempt has a job of the partition with the higher priority take a node for some seconds.
+func (w *slurmWorld) preempt(node string) bool {
+	_, err := w.Submit(context.Background(), "sleep 5", "--partition=high", "--exclusive", "--nodes=1", "--nodelist="+node)
 	return err == nil
 }
 
