@@ -64,7 +64,8 @@ func CheckProgram(command []string, job *spec.Job) error {
 	return nil
 }
 
-// StartHere starts a job without a directory in the current one if its nodes share it, like sbatch. So `rayctl run -- python train.py` finds train.py.
+// StartHere starts a job without a directory in the current one if its nodes share it, like sbatch. So `rayctl run -- python train.py` finds train.py. It need not be
+// there on all nodes, but a container must be able to have it.
 func StartHere(job *spec.Job, s *spec.ClusterSpec) error {
 	if job.WorkingDir != "" || job.Cwd != "" || !sharesDirectories(s) {
 		return nil
@@ -73,8 +74,10 @@ func StartHere(job *spec.Job, s *spec.ClusterSpec) error {
 	if err != nil {
 		return launcher.Fail(runstate.CodeConfig, err, "change to a directory that exists", "the current directory does not exist any more: %v", err)
 	}
-	job.Cwd = dir
-	return nil
+	job.Cwd, job.CwdOptional = dir, true
+	whole := spec.Copy(s)
+	whole.Job.Cwd = dir
+	return spec.Validate(whole)
 }
 
 func sharesDirectories(s *spec.ClusterSpec) bool {

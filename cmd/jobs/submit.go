@@ -234,7 +234,7 @@ func submitRequest(job *spec.Job, p *launcher.Packages) dashboardclient.SubmitRe
 		env["env_vars"] = job.Env
 	}
 	return dashboardclient.SubmitRequest{
-		Entrypoint: driverio.InDirectory(job.Cwd, job.Entrypoint), RuntimeEnv: env, Metadata: job.Metadata,
+		Entrypoint: driverio.InDirectory(job.Cwd, job.Entrypoint, job.CwdOptional), RuntimeEnv: env, Metadata: job.Metadata,
 		EntrypointCPUs: float64(job.EntrypointCPUs), EntrypointGPUs: job.EntrypointGPUs,
 		EntrypointMemory: job.EntrypointMemory.Value(), EntrypointResources: job.EntrypointResources,
 		EntrypointLabels: job.EntrypointLabelSelector,

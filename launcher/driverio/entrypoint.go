@@ -8,16 +8,22 @@ import (
 )
 
 // InDirectory is an entrypoint that begins in a directory of the nodes. The keeper makes the same one (driver/rayjob.py). The change of the directory is
-// on a line of its own: in `cd D && a & b` the shell runs b elsewhere.
-func InDirectory(dir, command string) string {
-	if dir == "" {
+// on a line of its own: in `cd D && a & b` the shell runs b elsewhere. optional: where the directory does not exist the job begins where Ray starts it, after a note.
+func InDirectory(dir, command string, optional bool) string {
+	switch {
+	case dir == "":
 		return command
+	case optional:
+		note := "rayctl: the directory " + dir + ", in which rayctl was called, does not exist here: the job starts in another one, unless job.cwd or job.workingDir names one"
+		return "cd -- " + shellescape.Quote(dir) + " 2>/dev/null || echo " + shellescape.Quote(note) + "\n" + command
 	}
 	return "cd -- " + shellescape.Quote(dir) + " || exit 1\n" + command
 }
 
 // entering is that line. A quoted directory may have line ends: the line ends behind its last quote.
-var entering = regexp.MustCompile(`^cd -- (?:[^\s'"]|'[^']*'|"'")+ \|\| exit 1\n`)
+var entering = regexp.MustCompile(`^cd -- ` + quoted + ` (?:\|\| exit 1|2>/dev/null \|\| echo ` + quoted + `)\n`)
+
+const quoted = `(?:[^\s'"]|'[^']*'|"'")+`
 
 // heading is the first line of the driver of a job with job.prepare: what it prints separates their outputs in the log (driver/rayjob.py).
 const heading = "echo '==> driver <=='\n"

@@ -10,8 +10,10 @@ import (
 func TestUserCommand(t *testing.T) {
 	for _, dir := range []string{"", "/home/ann", "/a b", "/it's", "/x\ny || exit 1\nz", "/'", `/"q" $(x)`} {
 		for _, command := range []string{"python a.py", "cd x || exit 1\npython a.py", "cd -- y && a"} {
-			if got := driverio.UserCommand(driverio.InDirectory(dir, command)); got != command {
-				t.Errorf("in %q: %q, want %q", dir, got, command)
+			for _, optional := range []bool{false, true} {
+				if got := driverio.UserCommand(driverio.InDirectory(dir, command, optional)); got != command {
+					t.Errorf("in %q: %q, want %q", dir, got, command)
+				}
 			}
 		}
 	}

@@ -168,7 +168,8 @@ type Job struct {
 	OutputDir               string            `json:"outputDir"`
 	Scratch                 bool              `json:"scratch,omitempty"` // OutputDir goes with the nodes
 	Cwd                     string            `json:"cwd"`               // directory of the driver that all nodes have; empty: the package
-	Grace                   float64           `json:"grace"`             // seconds between SIGTERM and SIGKILL of the driver
+	CwdOptional             bool              `json:"cwdOptional,omitempty"`
+	Grace                   float64           `json:"grace"` // seconds between SIGTERM and SIGKILL of the driver
 	Restarts                Restarts          `json:"restarts"`
 }
 

@@ -94,7 +94,7 @@ func Job(s *spec.ClusterSpec, outputDir string) *keeper.Job {
 		EntrypointNumCPUs: float64(j.EntrypointCPUs), EntrypointNumGPUs: j.EntrypointGPUs,
 		EntrypointMemory: j.EntrypointMemory.Value(), EntrypointResources: j.EntrypointResources,
 		EntrypointLabelSelector: j.EntrypointLabelSelector,
-		Env:                     j.Env, OutputDir: outputDir, Cwd: j.Cwd, Grace: Grace(s),
+		Env:                     j.Env, OutputDir: outputDir, Cwd: j.Cwd, CwdOptional: j.CwdOptional, Grace: Grace(s),
 		Restarts: keeper.Restarts{
 			Driver: int(j.Restarts.Driver), NodeFailure: int(j.Restarts.NodeFailure),
 			Preempted: int(*j.Restarts.Preempted), TimeLimit: int(j.Restarts.TimeLimit),

@@ -131,6 +131,7 @@ func created(s *ClusterSpec) *ClusterSpec {
 	c := Copy(s)
 	Default(c)
 	c.Name = ""
+	c.Job.CwdOptional = false // whether the file or the command's own directory names cwd makes no other cluster
 	if c.Job.HasLocalWorkingDir() {
 		c.Job.WorkingDir = fromClient
 	}

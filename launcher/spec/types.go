@@ -1,6 +1,5 @@
-// Package spec is the cluster file: its types, units, strict decoding,
-// defaults, validation, hash and JSON Schema. The comments of these types are
-// the reference: the schema and docs/cluster-file.md are made from them.
+// Package spec is the cluster file: its types, units, strict decoding, defaults, validation, hash and JSON Schema.
+// The comments of these types are the reference: the schema and docs/cluster-file.md are made from them.
 //
 // Durations are written 90s, 3d12h or as Slurm writes them, 3-12:00:00.
 // Memory is a Kubernetes quantity (16Gi, 1500Gi, 500M) with every launcher.
@@ -243,6 +242,8 @@ type Job struct {
 	// Cwd is the absolute path of an existing directory on the nodes in which the driver starts; nothing is uploaded. Excludes workingDir. Default without
 	// workingDir: the current directory where the nodes have it (on local, and on Slurm without host), else Ray's own choice.
 	Cwd string `json:"cwd,omitempty"`
+	// CwdOptional lets the driver start elsewhere, after a note in its output, where cwd does not exist. Default: false; true for a cwd that the file does not name.
+	CwdOptional bool `json:"cwdOptional,omitempty"`
 	// OutputDir is a directory on the nodes (or a URI) for checkpoints and results, the same for all attempts of a run, given to the
 	// driver as RAYCTL_OUTPUT_DIR. {name} becomes the run's name. A relative path is relative to the file. Default: on Slurm and local, a directory in the run directory; on KubeRay one of each pod, which goes with the pod.
 	OutputDir string `json:"outputDir,omitempty" path:"nodes"`

@@ -18,6 +18,10 @@ TAKES_JOBS = 60.0  # seconds: a dashboard that takes none for longer than this a
 VERL = "MLP_CURRENT_CAPACITY_BLOCK_EXPIRATION_TIMESTAMP"  # epoch seconds: verl/utils/checkpoint/checkpoint_manager.py, should_save_ckpt_esi
 
 
+NOT_HERE = ("rayctl: the directory %s, in which rayctl was called, does not exist here: the job starts in another one, "
+            "unless job.cwd or job.workingDir names one")
+
+
 def driver_id(orders, number):
     """The submission id of an attempt's driver."""
     return "%s-%d" % (orders["job"]["submissionPrefix"], number)
@@ -27,7 +31,7 @@ def driver_command(orders):
     """The driver's entrypoint as it is submitted."""
     job = orders["job"]
     heading = "echo '==> driver <=='\n" if job.get("prepare") else ""
-    return heading + in_directory(job.get("cwd"), job["entrypoint"])
+    return heading + in_directory(job.get("cwd"), job["entrypoint"], job.get("cwdOptional"))
 
 
 def submission(orders, commit, number, reason, ends_at):
@@ -50,7 +54,7 @@ def preparation(orders, commit, number, reason, ends_at):
 def prepare_command(orders):
     """job.prepare as it is submitted, "" where there is none. Its heading in the log is its own first line, so that all who read Ray's log have it."""
     job = orders["job"]
-    return "echo '==> job.prepare <=='\n" + in_directory(job.get("cwd"), job["prepare"]) if job.get("prepare") else ""
+    return "echo '==> job.prepare <=='\n" + in_directory(job.get("cwd"), job["prepare"], job.get("cwdOptional")) if job.get("prepare") else ""
 
 
 def _body(orders, commit, number, reason, ends_at, submission_id, entrypoint):
@@ -76,10 +80,16 @@ def prepare_id(submission_id):
     return "%s-prepare-%s" % (prefix, number)
 
 
-def in_directory(directory, entrypoint):
-    """Ray gives the entrypoint to `sh -c`; a directory that the nodes have is entered there."""
+def in_directory(directory, entrypoint, optional=False):
+    """Ray gives the entrypoint to `sh -c`; a directory that the nodes have is entered there. One that is optional need not be there
+    (launcher/driverio/entrypoint.go makes the same)."""
     import shlex
-    return "cd -- %s || exit 1\n%s" % (shlex.quote(directory), entrypoint) if directory else entrypoint
+    if not directory:
+        return entrypoint
+    otherwise = "|| exit 1"
+    if optional:
+        otherwise = "2>/dev/null || echo " + shlex.quote(NOT_HERE % directory)
+    return "cd -- %s %s\n%s" % (shlex.quote(directory), otherwise, entrypoint)
 
 
 def upload(dashboard, run_dir, packages):

@@ -52,6 +52,11 @@ class Submission(unittest.TestCase):
             text = rayjob.in_directory(odd, "pwd -P; exit 3")
             ran = subprocess.run(text, shell=True, stdout=subprocess.PIPE, check=False)
             self.assertEqual((ran.returncode, ran.stdout.decode()), (3, os.path.realpath(odd) + "\n"))
+            for there in (odd, odd + "/none"):
+                ran = subprocess.run(rayjob.in_directory(there, "pwd -P; exit 3", True), shell=True, cwd=top, stdout=subprocess.PIPE, check=False)
+                expected = os.path.realpath(odd) + "\n" if there == odd else rayjob.NOT_HERE % there + "\n" + os.path.realpath(top) + "\n"
+                self.assertEqual((ran.returncode, ran.stdout.decode()), (3, expected))
+            self.assertEqual(subprocess.run(rayjob.in_directory(odd + "/none", "exit 3"), shell=True, stderr=subprocess.DEVNULL, check=False).returncode, 1)
 
     def test_answers_that_are_lost(self):
         class Ray:
