@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
@@ -44,6 +45,7 @@ func (b *bed) doctorFindings(t *testing.T) {
 	}{
 		"good": {change: func(s *spec.ClusterSpec) {
 			slurmspec.Of(s).Account, s.Head.GPUs, s.Head.GPUType = "users", 2, "h100"
+			slurmspec.Of(s).ExtraArgs = []string{"--kill-on-invalid-dep=yes", "--wait-all-nodes=1", "--get-user-env", "--begin=now"} // which srun does not have, or which delay a step
 			s.Ray.Version = "2.60.0"
 			// A step of the head's size, in the file's environment, as Ray would be started.
 			s.Env, s.Setup = map[string]string{"FROM_FILE": "it's $(id)"}, `[ "$FROM_FILE" = "it's \$(id)" ]; [ "$CUDA_VISIBLE_DEVICES" = 0,1 ]`
@@ -54,6 +56,7 @@ func (b *bed) doctorFindings(t *testing.T) {
 		"partition":           {change: func(s *spec.ClusterSpec) { slurmspec.Of(s).Partition = "nope; $(id)" }, check: "request", hint: "slurm.partition"},
 		"account":             {change: func(s *spec.ClusterSpec) { slurmspec.Of(s).Account = "others" }, check: "request", hint: "slurm.account"},
 		"QOS":                 {change: func(s *spec.ClusterSpec) { slurmspec.Of(s).QOS = "nope" }, check: "request", hint: "slurm.qos"},
+		"QOS of a group":      {change: func(s *spec.ClusterSpec) { b.elasticWith(s, "nope") }, check: "request", hint: "slurm.qos"},
 		"GRES":                {change: func(s *spec.ClusterSpec) { s.Head.GPUs, s.Head.GPUType = 1, "b200" }, check: "request", hint: "gpu"},
 		"directory":           {dir: file + "/below", check: "slurm.dir", hint: "slurm.dir"},
 		"not shared":          {dir: "/dev/shm/rayctl", check: "slurm.dir on node1", hint: "all nodes share"},
@@ -62,6 +65,8 @@ func (b *bed) doctorFindings(t *testing.T) {
 		"no python":           {change: func(s *spec.ClusterSpec) { s.Ray.Python = "/no/such/python" }, check: "python on node1", hint: "ray.python"},
 		"long path":           {change: func(s *spec.ClusterSpec) { slurmspec.Of(s).TmpDir = "/tmp/" + strings.Repeat("long", 10) }, check: "paths", hint: "slurm.tmpDir"},
 		"no tmpDir":           {change: func(s *spec.ClusterSpec) { slurmspec.Of(s).TmpDir = "/no/such" }, check: "slurm.tmpDir on node1", hint: "slurm.tmpDir"},
+		"no cwd":              {change: func(s *spec.ClusterSpec) { s.Job.Cwd = "/no/such" }, check: "job.cwd on node1", hint: "job.workingDir"},
+		"no outputDir":        {change: func(s *spec.ClusterSpec) { s.Job.OutputDir = file + "/{name}" }, check: "job.outputDir on node1", hint: "job.outputDir"},
 		"clock":               {path: wrong, check: "clock", hint: "administrators"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,6 +105,13 @@ func (b *bed) doctorFindings(t *testing.T) {
 			}
 		})
 	}
+	s := b.named("qos", "true")
+	s.Sections = slurmspec.In(&slurmspec.Section{})
+	b.elasticWith(s, "nope")
+	if _, err := b.launcher().Launch(t.Context(), s, launcher.Payload{}); launcher.ExitCode(err) != runstate.CodeSpec || !strings.Contains(err.Error(), "slurm.qos") {
+		t.Errorf("a launch with a QOS of a group without nodes: %v (code %d)", err, launcher.ExitCode(err))
+	}
+	b.nothingLeft(t, "qos")
 	crowded()
 	if out, err := b.Cluster.Command(t.Context(), "", "rm", "-rf", "/dev/shm/rayctl").CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
@@ -122,6 +134,16 @@ func (b *bed) doctorFindings(t *testing.T) {
 	}
 }
 
+// elasticWith gives a cluster two elastic groups that begin without nodes, the second with this QOS: the cluster's own job says nothing about it.
+func (b *bed) elasticWith(s *spec.ClusterSpec, qos string) {
+	none, two := 0, 2
+	for _, name := range []string{"a", "b"} {
+		s.Workers = append(s.Workers, spec.WorkerGroup{Name: name, MinReplicas: &none, MaxReplicas: &two, NodeResources: small()})
+	}
+	slurmspec.Of(s).Nodelist = "" // of which elastic groups cannot have one
+	s.Workers[1].Sections = slurmspec.GroupIn(&slurmspec.Group{QOS: qos})
+}
+
 // crowded: where no node is free for the head, doctor checks a smaller part of one and reports that. It waits half a minute for the head's; the function that
 // crowded returns waits for the result.
 func (b *bed) crowded(t *testing.T) func() {
@@ -133,11 +155,26 @@ func (b *bed) crowded(t *testing.T) func() {
 	b.AwaitJob(t, job, "RUNNING")
 	s := b.named("crowded", "true")
 	s.Head.CPUs, s.Sections = 12, slurmspec.In(&slurmspec.Section{Group: slurmspec.Group{Nodelist: "node1"}})
-	done := make(chan []launcher.Check, 1)
+	done, full := make(chan []launcher.Check, 1), make(chan []launcher.Check, 1)
 	go func() { done <- b.launcher().Check(t.Context(), s) }()
+	whole, err := b.Submit(t.Context(), g.wait(), "--nodelist=node2", "--exclusive", "--account=users")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.AwaitJob(t, whole, "RUNNING")
+	other := b.named("full", "true")
+	other.Sections = slurmspec.In(&slurmspec.Section{Group: slurmspec.Group{Nodelist: "node2"}})
+	go func() { full <- b.launcher().Check(t.Context(), other) }()
 	return func() {
-		checks := <-done
+		checks := <-full
 		said := slices.ContainsFunc(checks, func(c launcher.Check) bool {
+			return c.Name == "node" && strings.HasPrefix(c.Detail, "not checked: no node of the default partition was free within 30 s")
+		})
+		if bad := failing(checks); len(bad) > 0 || !said {
+			t.Errorf("on a node without room doctor finds %q: %+v", bad, checks)
+		}
+		checks = <-done
+		said = slices.ContainsFunc(checks, func(c launcher.Check) bool {
 			return c.Name == "node" && strings.Contains(c.Detail, "no node had") && strings.Contains(c.Detail, "--cpus-per-task=12")
 		})
 		if bad := failing(checks); len(bad) > 0 || !said || checks[len(checks)-1].Name != "clock" {
@@ -145,6 +182,7 @@ func (b *bed) crowded(t *testing.T) func() {
 		}
 		g.open()
 		b.AwaitJob(t, job, "COMPLETED")
+		b.AwaitJob(t, whole, "COMPLETED")
 	}
 }
 

@@ -162,10 +162,8 @@ func (c *cluster) submit(ctx context.Context, plan script.Plan) error {
 		}
 		return c.Commit(ctx, c.around.Job)
 	}
-	if plan.Spec.Head.Early { // what Slurm would never give is refused before the head waits for it
-		if _, err := c.l.site.PlannedStart(ctx, c.gang(plan)); err != nil && !controller.Away(err) {
-			return c.l.site.Refused("the gang of "+c.Name, err)
-		}
+	if err := c.l.site.TryCompanions(ctx, c.batch(plan)); err != nil {
+		return err
 	}
 	id, err := c.l.site.Submit(ctx, c.batch(plan))
 	if err != nil && controller.Away(err) {
@@ -184,13 +182,6 @@ func (c *cluster) submit(ctx context.Context, plan script.Plan) error {
 // batch is what is submitted.
 func (c *cluster) batch(plan script.Plan) controller.Batch {
 	return controller.Batch{Plan: plan, File: c.Path(script.File), Environment: c.l.site.Runs.Environment()}
-}
-
-// gang is what the keeper submits for the workers of a cluster with an early head.
-func (c *cluster) gang(plan script.Plan) controller.Batch {
-	b := c.batch(plan)
-	b.File = c.Path(script.GangFile)
-	return b
 }
 
 // resolve looks for the launch among the jobs: it may be there although sbatch got no answer.

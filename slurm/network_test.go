@@ -74,8 +74,11 @@ func (b *bed) networkUnclear(t *testing.T) {
 			t.Errorf("doctor finds %q, want %q", got, c.want)
 		}
 	}
-	alone := b.begin(t, b.named("alone", "echo $(hostname)"), launcher.Payload{})
-	if alone.ended(0, "succeeded", ""); alone.out.String() != "node1\n" {
+	s = b.named("alone", "echo $(hostname)")
+	s.Job.Cwd, s.Job.CwdOptional = "/dev/shm/only here", true // as of a command that is called where the nodes have no such directory
+	alone := b.begin(t, s, launcher.Payload{})
+	const note = "rayctl: the directory /dev/shm/only here, in which rayctl was called, does not exist here: the job starts in another one, unless job.cwd or job.workingDir names one\n"
+	if alone.ended(0, "succeeded", ""); alone.out.String() != note+"node1\n" {
 		t.Errorf("output %q", alone.out.String())
 	}
 	alone.forgotten()
@@ -104,6 +107,18 @@ func (b *bed) partitionsApart(t *testing.T) {
 		t.Errorf("a launch says of that: %q", notes)
 	}
 	s.Head.Sections = slurmspec.GroupIn(&slurmspec.Group{Partition: "cpu"})
+	everywhere := s.Ray.Python
+	s.Ray.Python = "/dev/shm/rayctl-python" // a node's own
+	if _, err := b.Exec(t.Context(), 1, `printf '#!/bin/sh\nexec %s "$@"\n' `+shellescape.Quote(everywhere)+` >/dev/shm/rayctl-python && chmod +x /dev/shm/rayctl-python`); err != nil {
+		t.Fatal(err)
+	}
+	if bad := failing(b.launcher().Check(t.Context(), s)); !slices.Equal(bad, []string{"python on node2"}) {
+		t.Errorf("where the workers' partition has no Python doctor finds %q", bad)
+	}
+	s.Ray.Python = everywhere
+	if _, err := b.Exec(t.Context(), 1, "rm /dev/shm/rayctl-python"); err != nil {
+		t.Error(err)
+	}
 	restore, err := b.Separate(t.Context(), 2, 1)
 	if err != nil {
 		t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 const rules = `
 function slurm_job_submit(job, partitions, uid)
 	if job.partition ~= "ruled" then return slurm.SUCCESS end
+	if job.comment == "timed" and job.time_limit == slurm.NO_VAL then return slurm.ESLURM_MISSING_TIME_LIMIT end -- as job_submit/require_timelimit does
 	if job.comment ~= "project-7" then
 		slurm.log_user("say which project it is for: --comment=project-NUMBER")
 		return slurm.ERROR
@@ -57,18 +58,23 @@ func (b *bed) rules(t *testing.T) {
 	whole := asks("project-7", "--wckey=w", "--licenses=fluent:2", "--mail-type=END")
 	for words, s := range map[string]*spec.ClusterSpec{
 		"say which project it is for": asks(""), "--licenses are missing": asks("project-7", "--wckey=w"),
-		"Invalid license specification": asks("project-7", "--wckey=w", "--licenses=nosuch:2"),
+		"Invalid license specification": asks("project-7", "--wckey=w", "--licenses=nosuch:2"), "Time limit specification required": asks("timed"),
 	} {
+		next := "slurm.extraArgs"
+		if words == "Time limit specification required" {
+			next = "set lifetime.max"
+		}
 		if words == "Invalid license specification" {
 			slurmspec.Of(s).Partition = "main"
 		}
 		_, err := l.Launch(t.Context(), s, launcher.Payload{})
-		if launcher.ExitCode(err) != runstate.CodeSpec || !strings.Contains(err.Error(), words) || !strings.Contains(err.Error(), "slurm.extraArgs") {
+		if launcher.ExitCode(err) != runstate.CodeSpec || !strings.Contains(err.Error(), words) || !strings.Contains(err.Error(), next) {
 			t.Errorf("%v (code %d), want %q", err, launcher.ExitCode(err), words)
 		}
 		b.nothingLeft(t, "ruled")
-		if bad := failing(l.Check(t.Context(), s)); !slices.Equal(bad, []string{"request"}) {
-			t.Errorf("doctor finds %q", bad)
+		checks := l.Check(t.Context(), s)
+		if bad := failing(checks); !slices.Equal(bad, []string{"request"}) || !strings.Contains(checks[len(checks)-1].Hint, next) {
+			t.Errorf("doctor finds %q: %+v", bad, checks)
 		}
 	}
 	if bad := failing(l.Check(t.Context(), whole)); len(bad) > 0 {

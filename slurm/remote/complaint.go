@@ -14,7 +14,7 @@ func Complaint(t *tail.Tail) string {
 	lines := strings.Split(strings.TrimSpace(t.String()), "\n")
 	var said []string
 	for _, line := range lines {
-		if strings.Contains(line, "error: ") || strings.Contains(line, "unrecognized option") {
+		if strings.Contains(line, "error: ") || strings.Contains(line, "unrecognized option") || strings.HasPrefix(line, "allocation failure: ") { // the last as `sbatch --test-only` says it
 			if line = bare(line); !slices.Contains(said, line) {
 				said = append(said, line)
 			}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"text/template"
@@ -127,6 +128,25 @@ func (p Plan) Companions() (map[string]string, error) {
 		}
 	}
 	return scripts, nil
+}
+
+// Granted are the names of the scripts of companion jobs for which Slurm has to be asked beyond the cluster's own job: the gang's, and one of each kind of elastic
+// group.
+func (p Plan) Granted() (names []string) {
+	if p.Spec.Head.Early {
+		names = append(names, GangFile)
+	}
+	var kinds [][]string
+	for _, g := range p.Spec.NodeGroups() {
+		if !g.Elastic() {
+			continue
+		}
+		kind := p.elasticDirectives(g)
+		if !slices.ContainsFunc(kinds, func(k []string) bool { return slices.Equal(k, kind) }) {
+			kinds, names = append(kinds, kind), append(names, CompanionFile(g.Name))
+		}
+	}
+	return names
 }
 
 // companion is a batch script with these directives, by component.

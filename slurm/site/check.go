@@ -35,7 +35,7 @@ func (site *Site) Check(ctx context.Context, s *spec.ClusterSpec) []launcher.Che
 	dir, _, err := site.Runs.Arrive(ctx)
 	probe := path.Join(dir, ".doctor-"+rand.Text())
 	if err == nil {
-		err = site.Runs.Files.WriteBytes(ctx, path.Join(probe, "seen"), []byte("ok"))
+		err = site.Runs.Files.WriteBytes(ctx, path.Join(probe, seenFile), []byte("ok"))
 	}
 	checks = append(checks, check("slurm.dir", dir, err, "set slurm.dir to a directory that you may write to and that all nodes share"))
 	if err != nil {
@@ -114,19 +114,27 @@ func (site *Site) wouldStart(ctx context.Context, s *spec.ClusterSpec, dir strin
 		return p, time.Time{}, err
 	}
 	start, err := site.PlannedStart(ctx, b)
-	if err != nil || !s.Head.Early {
+	if err != nil {
 		return p, start, err
 	}
 	companions, err := p.Companions()
 	if err != nil {
 		return p, start, err
 	}
-	b.File = path.Join(dir, script.GangFile)
-	if err := site.Runs.Files.WriteBytes(ctx, b.File, []byte(companions[script.GangFile])); err != nil {
-		return p, start, err
+	for _, name := range p.Granted() {
+		b.File = path.Join(dir, name)
+		if err := site.Runs.Files.WriteBytes(ctx, b.File, []byte(companions[name])); err != nil {
+			return p, start, err
+		}
+		own, err := site.PlannedStart(ctx, b)
+		if err != nil {
+			return p, start, err
+		}
+		if name == script.GangFile {
+			start = own
+		}
 	}
-	start, err = site.PlannedStart(ctx, b)
-	return p, start, err
+	return p, start, nil
 }
 
 // TryRequest is checkRequest for a launch that replaces a cluster. Limits on how much one may have at a time are no refusal: what is there under the
@@ -143,11 +151,35 @@ func (site *Site) TryRequest(ctx context.Context, s *spec.ClusterSpec) error {
 	probe := path.Join(dir, ".try-"+rand.Text())
 	defer func() { _ = site.Runs.Files.Remove(context.WithoutCancel(ctx), probe) }() // one script
 	_, _, err = site.wouldStart(ctx, s, probe)
-	err = site.Refused(s.Name, err)
-	if launcher.ExitCode(err) == runstate.CodePermission && strings.Contains(err.Error(), "accounting/QOS policy") {
+	if err = site.Refused(s.Name, err); overLimit(err) {
 		return nil
 	}
 	return err
+}
+
+// overLimit reports whether Slurm refused a job by a limit that what runs now may have reached.
+func overLimit(err error) bool {
+	return launcher.ExitCode(err) == runstate.CodePermission && strings.Contains(err.Error(), "accounting/QOS policy")
+}
+
+// TryCompanions finds what Slurm would never give of the jobs that the keeper submits, whose scripts are in the run's directory: an early head's gang, before the
+// head waits for it, and the nodes of elastic groups. A limit that is reached now is no refusal of nodes that may come later.
+func (site *Site) TryCompanions(ctx context.Context, b controller.Batch) error {
+	for _, name := range b.Plan.Granted() {
+		b.File = path.Join(b.Plan.Run, name)
+		_, err := site.PlannedStart(ctx, b)
+		if err == nil || controller.Away(err) {
+			continue
+		}
+		what := "the nodes of elastic groups of " + b.Plan.Spec.Name
+		if name == script.GangFile {
+			what = "the gang of " + b.Plan.Spec.Name
+		}
+		if err = site.Refused(what, err); name == script.GangFile || !overLimit(err) {
+			return err
+		}
+	}
+	return nil
 }
 
 func (site *Site) isREST() bool { _, rest := site.Controller.(*controller.REST); return rest }

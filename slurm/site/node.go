@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,21 +19,49 @@ import (
 // clockSkew is how far clocks may differ before times in records mislead.
 const clockSkew = 5 * time.Second
 
-// checkNode looks at a node as a job would have it.
+// checkNode looks at nodes as a job would have them: at one for each way in which groups choose theirs.
 func (site *Site) checkNode(ctx context.Context, p script.Plan, around Around) []launcher.Check {
-	s := p.Spec
 	var err error
-	if p.Python, err = site.Python(ctx, s); err != nil {
+	if p.Python, err = site.Python(ctx, p.Spec); err != nil {
 		return []launcher.Check{check("node", "", err, "")}
 	}
-	found, err := site.look(ctx, p, around)
-	if NotInstalled(err) && site.isREST() {
+	looks := site.lookAtAll(ctx, p, around)
+	if NotInstalled(looks[0].err) && site.isREST() {
 		return []launcher.Check{check("node", "not checked: there is no srun on "+site.Runner.String(), nil, "")}
 	}
-	if err != nil {
-		return []launcher.Check{check("node", "", err, "no node may be free at the moment; try again, or look at slurm.partition, slurm.account and slurm.qos")}
-	}
 	var checks []launcher.Check
+	for _, l := range looks {
+		for _, c := range l.checks(p) {
+			if !slices.Contains(checks, c) { // two groups may have the same node
+				checks = append(checks, c)
+			}
+		}
+	}
+	if around.Job == 0 && programsRun(checks) { // the nodes of an allocation are where they are
+		checks = append(checks, site.checkReach(ctx, p)...)
+	}
+	if looks[0].err == nil {
+		checks = append(checks, checkClock(looks[0].found.clock, looks[0].found.before))
+	}
+	return checks
+}
+
+// programsRun reports whether nodes can run what tries a connection, as far as is known.
+func programsRun(checks []launcher.Check) bool {
+	return !slices.ContainsFunc(checks, func(c launcher.Check) bool {
+		return !c.OK && (c.Name == "node" || strings.HasPrefix(c.Name, "python on ") || strings.HasPrefix(c.Name, "slurm.dir on "))
+	})
+}
+
+// checks are what a look at a node found.
+func (l lookAt) checks(p script.Plan) (checks []launcher.Check) {
+	s, found := p.Spec, l.found
+	if l.err != nil && busy(l.err) {
+		return []launcher.Check{check("node", fmt.Sprintf("not checked: no node of %s was free within %d s; a launch waits for one", named(s, l.group), nodeTime), nil, "")}
+	}
+	if l.err != nil {
+		return []launcher.Check{check("node", "", l.err, "try again, or look at slurm.partition, slurm.account and slurm.qos")}
+	}
 	if found.smaller != "" {
 		checks = append(checks, check("node", found.smaller, nil, ""))
 	}
@@ -42,16 +71,18 @@ func (site *Site) checkNode(ctx context.Context, p script.Plan, around Around) [
 		checks = append(checks, checkPaths(root),
 			finding("slurm.tmpDir on "+found.node, found.scratchWritable, root, root+" does not exist, or cannot be written", "set slurm.tmpDir to a directory on each node's own disk"))
 	}
+	if dir := s.Job.Cwd; dir != "" && !s.Job.CwdOptional {
+		checks = append(checks, finding("job.cwd on "+found.node, found.cwd, dir, dir+" does not exist", "set job.cwd to a directory that all nodes have, or upload one with job.workingDir"))
+	}
+	if dir := outputDir(s); dir != "" {
+		checks = append(checks, finding("job.outputDir on "+found.node, found.output, dir, dir+" cannot be written", "set job.outputDir to a directory that you may write to on all nodes"))
+	}
 	checks = append(checks, checkPrograms(found, s)...)
 	if found.elastic {
 		checks = append(checks, finding("jobs from "+found.node, found.submits == "submits", "it may submit the jobs of further nodes",
 			"sbatch on it answers "+strconv.Quote(found.submits), nodesMayNotSubmit))
 	}
-	checks = append(checks, checkNetwork(found.node, found.address, found.ports)...)
-	if around.Job == 0 { // the nodes of an allocation are where they are
-		checks = append(checks, site.checkReach(ctx, p)...)
-	}
-	return append(checks, checkClock(found.clock, found.before))
+	return append(checks, checkNetwork(found.node, found.address, found.ports)...)
 }
 
 // nodesMayNotSubmit is what a user can do where compute nodes may not submit jobs.
@@ -63,16 +94,8 @@ func (site *Site) putCompanion(ctx context.Context, p script.Plan) (string, erro
 	if err != nil {
 		return "", err
 	}
-	names := []string{script.GangFile}
-	for _, g := range p.Spec.NodeGroups() {
-		if g.Elastic() {
-			names = append(names, script.CompanionFile(g.Name))
-		}
-	}
-	for _, name := range names {
-		if scripts[name] != "" {
-			return name, site.Runs.Files.WriteBytes(ctx, path.Join(p.Run, name), []byte(scripts[name]))
-		}
+	for _, name := range p.Granted() {
+		return name, site.Runs.Files.WriteBytes(ctx, path.Join(p.Run, name), []byte(scripts[name]))
 	}
 	return "", nil
 }

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -32,20 +33,30 @@ func (site *Site) checkReach(ctx context.Context, p script.Plan) []launcher.Chec
 	if err := site.Runs.Files.WriteBytes(ctx, path.Join(dir, "begun"), nil); err != nil {
 		return []launcher.Check{check(name, "", err, "")}
 	}
-	listened := make(chan error, 1)
+	type answer struct {
+		out string
+		err error
+	}
+	listened := make(chan answer, 1)
 	go func() {
-		_, err := site.reach(ctx, p, *head, "listen", dir)
+		out, err := site.reach(ctx, p, *head, "listen", dir)
 		site.endReach(ctx, dir)
-		listened <- err
+		listened <- answer{out, err}
 	}()
 	out, err := site.reach(ctx, p, *workers, "connect", dir)
 	site.endReach(ctx, dir)
-	if e := <-listened; err == nil {
-		err = e
+	other := <-listened
+	for _, err := range []error{err, other.err} {
+		switch {
+		case err != nil && busy(err):
+			return []launcher.Check{check(name, "not checked: one of the two partitions had no free node", nil, "")}
+		case err != nil:
+			return []launcher.Check{check(name, "", err, "try again, or look at slurm.partition, slurm.account and slurm.qos")}
+		}
 	}
-	said, text, _ := strings.Cut(strings.TrimSpace(out), " ")
-	if err != nil || said == "" {
-		return []launcher.Check{check(name, "not checked: one of the two partitions had no free node", nil, "")}
+	said, text, _ := strings.Cut(strings.TrimSpace(cmp.Or(strings.TrimSpace(out), other.out)), " ") // the side that cannot begin has the reason
+	if said == "" {
+		text = "a node of each did not find the other in slurm.dir in time"
 	}
 	fault := text
 	if said == "ok" {

@@ -24,6 +24,7 @@ var refusals = []struct {
 	{"Node count specification invalid", "lower the number of workers: the partition does not have or allow so many nodes", runstate.CodeSpec},
 	{"More processors requested than permitted", "lower the number of workers or their cpus", runstate.CodeSpec},
 	{"Requested time limit is invalid", "lower lifetime.max to what the partition allows", runstate.CodeSpec},
+	{"Time limit specification required", "set lifetime.max: the site takes no jobs without a time limit", runstate.CodeSpec},
 	{"Incompatible begin and deadline", "raise lifetime.queue above the time until slurm.begin, or leave one of them out", runstate.CodeSpec},
 	{"Invalid Trackable RESource", "correct gpuType or gpus; `sinfo -o %G` shows what there is", runstate.CodeSpec},
 	{"Invalid generic resource", "correct gpuType or gpus; `sinfo -o %G` shows what there is", runstate.CodeSpec},
