@@ -5,6 +5,7 @@ package slurm_test
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,11 +40,16 @@ func dyingClientMain(setting string) {
 	var task struct {
 		Beside beside
 		Spec   *spec.ClusterSpec
+		Offers launcher.ID // what this cluster's keeper offers is submitted, instead of a launch
 	}
 	if err := json.Unmarshal([]byte(setting), &task); err != nil {
 		panic(err)
 	}
 	l := slurm.New(slurm.Config{Runner: dying{task.Beside}, Dir: task.Beside.Dir})
+	if task.Offers != "" {
+		launcher.SubmitOffers(context.Background(), l, task.Offers, slog.Default())
+		panic("it lives")
+	}
 	_, err := l.Launch(context.Background(), task.Spec, launcher.Payload{Secrets: map[string]string{"WORD": "swordfish"}})
 	panic(err)
 }
@@ -53,7 +59,16 @@ func (b *bed) clientDiesAfterSbatch(t *testing.T) {
 	t.Helper()
 	s := b.named("orphan", "echo never")
 	s.Secrets = []spec.Secret{{Name: "WORD"}}
-	setting, err := json.Marshal(map[string]any{"Beside": b.beside, "Spec": s})
+	b.clientDies(t, map[string]any{"Beside": b.beside, "Spec": s})
+	if jobs, err := b.Slurm(t.Context(), "squeue", "--noheader", "--name=orphan"); err != nil || jobs == "" {
+		t.Fatalf("there is no job: %v", err)
+	}
+}
+
+// clientDies runs a client that is killed when sbatch has submitted.
+func (b *bed) clientDies(t *testing.T, task map[string]any) {
+	t.Helper()
+	setting, err := json.Marshal(task)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,9 +80,6 @@ func (b *bed) clientDiesAfterSbatch(t *testing.T) {
 	client.Env = append(os.Environ(), dyingClient+"="+string(setting))
 	if out, err := client.CombinedOutput(); client.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 		t.Fatalf("the client was not killed: %v\n%s", err, out)
-	}
-	if jobs, err := b.Slurm(t.Context(), "squeue", "--noheader", "--name=orphan"); err != nil || jobs == "" {
-		t.Fatalf("there is no job: %v", err)
 	}
 }
 

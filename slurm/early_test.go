@@ -5,8 +5,11 @@ package slurm_test
 import (
 	"context"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -117,12 +120,19 @@ func (b *bed) earlyCannotSubmit(t *testing.T) {
 	b.nothingLeft(t, "mute")
 }
 
-// earlyQueued: job.prepare runs, and its output is shown, while the gang waits for the reason that Slurm gives; the driver has all nodes.
+// earlyQueued: job.prepare runs, and its output is shown, while the gang waits for the reason that Slurm gives; the driver has all nodes. sbatch's answer about the gang
+// is lost: there is one gang all the same.
 func (b *bed) earlyQueued(t *testing.T) {
 	open := b.closePartition(t)
 	defer open()
 	g := b.gate(t)
-	r := b.begin(t, b.early("early", "echo weights; "+g.wait(), aliveNodes), launcher.Payload{})
+	own := *b
+	dir := own.wrapSbatch(t)
+	lose := filepath.Join(dir, "lose")
+	if err := os.WriteFile(lose, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := own.begin(t, b.early("early", "echo weights; "+g.wait(), aliveNodes), launcher.Payload{})
 	st := r.until("preparing", func(s launcher.Status) bool {
 		return gangWaits(s) && strings.HasPrefix(s.Reason.Message, "job.prepare runs; ")
 	})
@@ -130,6 +140,12 @@ func (b *bed) earlyQueued(t *testing.T) {
 		t.Errorf("%+v, %+v", st.Reason, st.Allocations)
 	}
 	b.copied(t, r.id, "weights\n")
+	if jobs, err := b.Slurm(t.Context(), "squeue", "--noheader", "--format=%j"); err != nil || strings.Count(jobs, "-workers-") != 2 { // the components of one job
+		t.Errorf("of the gang: %q, %v", jobs, err)
+	}
+	if _, err := os.Stat(lose); err == nil {
+		t.Error("sbatch's answer was not lost")
+	}
 	g.open()
 	st = r.until("prepared", prepared)
 	if st.Job.State != runstate.JobWaiting {
@@ -193,23 +209,44 @@ func host(t *testing.T, s launcher.Status, name string) string {
 	return ""
 }
 
-// earlyElastic: an elastic group's node comes when Ray asks for it, once the gang is there, which Ray's autoscaler has not asked for again while it waited.
+// earlyElastic: an elastic group's node comes when Ray asks for it, once the gang is there, which Ray's autoscaler has not asked for again while it waited. When
+// the keeper and its batch script are killed together, and nobody watches, both jobs end by themselves.
 func (b *bed) earlyElastic(t *testing.T) {
 	open := b.closePartition(t)
 	defer open()
 	g := b.gate(t)
 	s := b.wantsTwo("both", g)
 	s.Head = b.early("", "", "").Head
-	r := b.begin(t, s, launcher.Payload{})
-	r.until("waiting for its gang", gangWaits)
+	l := b.launcher()
+	id, err := l.Launch(t.Context(), s, launcher.Payload{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	watchUntil(t, l, id, gangWaits)
 	open()
-	r.until("running", func(s launcher.Status) bool { return jobRuns(s) && s.Phase == runstate.Ready })
+	watchUntil(t, l, id, func(s launcher.Status) bool { return jobRuns(s) && s.Phase == runstate.Ready })
 	g.open()
-	st := r.until("of two nodes", func(s launcher.Status) bool { return last(s).State == "granted" && alive(s, "b-1") })
+	st := watchUntil(t, l, id, func(s launcher.Status) bool { return last(s).State == "granted" && alive(s, "b-1") })
 	if len(st.Allocations) != 3 {
 		t.Errorf("%+v", st.Allocations)
 	}
-	b.down(t, r.l, r.id)
-	r.ended(runstate.CodeInterrupted, "down", "")
-	r.forgotten()
+	b.copied(t, id, two(1))
+	for _, role := range []string{"slurm-batch", "slurm-start"} {
+		b.kill(t, id, func(command string) bool { return strings.Contains(command, "keeper.pyz "+role) })
+	}
+	b.soon(t, "the end of all jobs", 10*time.Second, func(ctx context.Context) (bool, error) {
+		jobs, err := b.Slurm(ctx, "squeue", "--noheader", "--states=PENDING,RUNNING", "--format=%j")
+		return !strings.Contains(jobs, "both"), err
+	})
+	if gone := watchUntil(t, l, id, isGone); gone.Exit == nil || gone.Exit.Cause != runstate.CauseLost {
+		t.Errorf("exit: %+v\n%s", gone.Exit, b.story(t, id))
+	}
+	b.down(t, l, id)                                                  // writes the result
+	if text := b.recorded(t, l, id); linesOf("two", text) != two(1) { // Ray's own words about its end may follow
+		t.Errorf("recorded %q, want %q", text, two(1))
+	}
+	if err := l.Forget(t.Context(), id); err != nil {
+		t.Error(err)
+	}
+	b.nothingLeft(t, s.Name)
 }

@@ -162,10 +162,17 @@ func (b *bed) earlyDiskFills(t *testing.T, disk string) {
 	defer open()
 	b = b.at(disk)
 	filler := filepath.Join(disk, "filler")
-	r := b.begin(t, b.early("filled", "cat /dev/zero > "+filler+"; test $(stat -c %s "+filler+") -gt 0", "exit 3"), launcher.Payload{})
+	r := b.begin(t, b.early("filled", "echo begins; cat /dev/zero > "+filler+" 2> /dev/null; test $(stat -c %s "+filler+") -gt 0 && echo full", "echo fails; exit 3"), launcher.Payload{})
 	r.until("prepared", prepared)
 	open()
 	r.ended(3, "driver-failed", "code 3")
+	want := "==> job.prepare <==\nbegins\nfull\n==> driver <==\nfails\n"
+	if r.out.String() != want {
+		t.Errorf("output %q, want %q", r.out.String(), want)
+	}
+	if text := b.recorded(t, r.l, r.id); text != want {
+		t.Errorf("recorded %q, want %q", text, want)
+	}
 	if err := os.Remove(filler); err != nil {
 		t.Error(err)
 	}
@@ -179,10 +186,12 @@ func (b *bed) earlyGranted(t *testing.T) {
 	}
 	begin := func(t *testing.T, name string) (*begun, launcher.Status, func()) {
 		open := b.closePartition(t)
-		s := b.early(name, "", "echo $RAYCTL_ATTEMPT >> "+drivers(t))
+		s := b.early(name, "echo prepared $RAYCTL_ATTEMPT", "echo $RAYCTL_ATTEMPT >> "+drivers(t)+"; echo driven $RAYCTL_ATTEMPT")
 		s.Job.Restarts.NodeFailure = 1
 		r := b.begin(t, s, launcher.Payload{})
-		return r, r.until("waiting for its gang", gangWaits), open
+		st := r.until("waiting for its gang", prepared)
+		b.copied(t, r.id, "prepared 1\n")
+		return r, st, open
 	}
 	t.Run("job", func(t *testing.T) {
 		r, _, open := begin(t, "granted-job")
@@ -191,6 +200,9 @@ func (b *bed) earlyGranted(t *testing.T) {
 		r.ended(runstate.CodeInterrupted, "interrupted", "cancelled")
 		if text, err := os.ReadFile(drivers(t)); err == nil {
 			t.Errorf("drivers ran in attempts %q", text)
+		}
+		if out, text := r.out.String(), b.recorded(t, r.l, r.id); out != "==> job.prepare <==\nprepared 1\n" || text != out {
+			t.Errorf("output %q, recorded %q", out, text)
 		}
 		r.forgotten()
 	})
@@ -207,6 +219,13 @@ func (b *bed) earlyGranted(t *testing.T) {
 		r.ended(0, "succeeded", "")
 		if text, err := os.ReadFile(drivers(t)); err != nil || string(text) != "2\n" && string(text) != "1\n2\n" {
 			t.Errorf("drivers ran in attempts %q, %v\n%s", text, err, b.story(t, r.id))
+		}
+		first := strings.ReplaceAll(r.out.String(), "==> driver <==\ndriven 1\n", "") // the driver's line may go with the node
+		if want := "==> job.prepare <==\nprepared 1\n==> job.prepare <==\nprepared 2\n==> driver <==\ndriven 2\n"; first != want {
+			t.Errorf("output %q, want %q", r.out.String(), want)
+		}
+		if text := b.recorded(t, r.l, r.id); text != r.out.String() {
+			t.Errorf("recorded %q, shown %q", text, r.out.String())
 		}
 		r.forgotten()
 	})

@@ -3,6 +3,7 @@
 package slurm_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -13,18 +14,31 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
-// earlyRequeued: the head's job is preempted while the gang waits: its next attempt asks for a gang of its own, and the one before has ended.
+// earlyRequeued: a job of higher priority takes the head's node, with a warning, while the gang waits and job.prepare has ended: the next attempt is prepared again and asks for
+// a gang of its own, and the one before has ended.
 func (b *bed) earlyRequeued(t *testing.T) {
 	open := b.closePartition(t)
 	defer open()
-	r := b.begin(t, b.early("comeback", "", `echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON; `+aliveNodes), launcher.Payload{})
-	first := r.until("waiting for its gang", gangWaits)
-	if _, err := b.Slurm(t.Context(), "scontrol", "requeue", strings.TrimPrefix(first.Where, "job ")); err != nil {
+	scontrol := func(args ...string) {
+		if _, err := b.Slurm(context.Background(), "scontrol", args...); err != nil {
+			t.Error(err)
+		}
+	}
+	scontrol("create", "PartitionName=heads", "Nodes=ALL", "PriorityTier=1", "PreemptMode=REQUEUE", "GraceTime=30")
+	defer scontrol("delete", "PartitionName=heads")
+	s := b.early("comeback", "echo prepared $RAYCTL_ATTEMPT", `echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON; `+aliveNodes)
+	s.Head.Sections = slurmspec.GroupIn(&slurmspec.Group{Partition: "heads"})
+	r := b.begin(t, s, launcher.Payload{})
+	first := r.until("prepared", prepared)
+	high, err := b.Submit(t.Context(), "sleep 1000", "--partition=high", "--exclusive", "--nodelist="+host(t, first, "head-0"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	st := r.until("waiting again", func(s launcher.Status) bool { return s.Attempt == 2 && gangWaits(s) })
+	defer func() { _, _ = b.Slurm(context.Background(), "scancel", high) }()
+	st := r.until("prepared again", func(s launcher.Status) bool { return s.Attempt == 2 && prepared(s) })
 	for _, a := range st.Allocations[:2] {
 		if a.State != "released" || a.Purpose == runstate.PurposeGang && a.Granted != nil {
 			t.Errorf("of the first attempt: %+v", a)
@@ -35,8 +49,12 @@ func (b *bed) earlyRequeued(t *testing.T) {
 		t.Errorf("%d jobs wait: %s, %v", n, out, err)
 	}
 	open()
-	r.ended(0, "succeeded", "")
-	if want := "attempt 2 because preempted\nnodes: 3\n"; r.out.String() != want {
+	receipt := r.ended(0, "succeeded", "")
+	if a := receipt.Attempts; len(a) != 2 || a[0].Cause != runstate.CausePreempted {
+		t.Errorf("attempts %+v", a)
+	}
+	want := "==> job.prepare <==\nprepared 1\n==> job.prepare <==\nprepared 2\n==> driver <==\nattempt 2 because preempted\nnodes: 3\n"
+	if r.out.String() != want {
 		t.Errorf("output %q, want %q", r.out.String(), want)
 	}
 	r.forgotten()

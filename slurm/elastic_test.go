@@ -4,6 +4,7 @@ package slurm_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
@@ -33,20 +35,36 @@ func TestElastic(t *testing.T) {
 	b.leavesNothing(t)
 }
 
-// wantsTwo is a driver that wants two nodes of group b, one of which is required, when the gate is open.
+// wantsTwo is a driver that wants two nodes of group b, one of which is required, when the gate is open, and works on both for long.
 func (b *bed) wantsTwo(name string, g gate) *spec.ClusterSpec {
 	s := b.twoGroups()
 	s.Name = name
 	s.Job.Entrypoint = g.wait() + `; exec python -c '
-import ray, time
-ray.init(log_to_driver=False)
+import os, ray, time
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy as On
+ray.init(log_to_driver=False, logging_level="ERROR")
 group = ray.util.placement_group([{"b": 1}] * 2, strategy="STRICT_SPREAD")
 ray.get(group.ready())
-print("two", flush=True)
-time.sleep(600)'`
+@ray.remote(num_cpus=0, resources={"b": 1})
+class Worker:
+    def here(self): return True
+    def work(self): time.sleep(6000)
+workers = [Worker.options(scheduling_strategy=On(group, i)).remote() for i in range(2)]
+ray.get([w.here.remote() for w in workers])
+work = [w.work.remote() for w in workers]
+print("two in attempt", os.environ["RAYCTL_ATTEMPT"], flush=True)
+time.sleep(6000)'`
 	least, most := 1, 3
 	s.Workers[1].Replicas, s.Workers[1].MinReplicas, s.Workers[1].MaxReplicas = &least, &least, &most
 	return s
+}
+
+// two is what it has printed in so many attempts.
+func two(attempts int) (text string) {
+	for n := 1; n <= attempts; n++ {
+		text += fmt.Sprintf("two in attempt %d\n", n)
+	}
+	return text
 }
 
 // last is the newest allocation of an elastic group; of none, one without a state.
@@ -54,17 +72,33 @@ func last(s launcher.Status) runstate.Allocation {
 	return allocation(s, runstate.PurposeElastic)
 }
 
-// companionQueued: a required node that is lost is replaced by a companion. Slurm's reason is shown while another one waits; the keeper's death ends it, and
-// one that is starting.
+// companionQueued: when the GCS or the keeper is killed while a task runs on a companion, its job ends, and the next attempt has its own. A required node that is
+// lost is replaced by a companion. Slurm's reason is shown while another one waits; the keeper's death ends it, and one that is starting.
 func (b *bed) companionQueued(t *testing.T) {
 	g := b.gate(t)
 	s, hold := b.wantsTwo("queued", g), g.path+"-hold"
+	s.Job.Restarts.NodeFailure = 2
 	s.Setup = "while [ -e " + hold + " ]; do sleep 0.2; done"
 	r := b.begin(t, s, launcher.Payload{})
 	g.open()
-	both := r.until("of two nodes", func(s launcher.Status) bool { return last(s).State == "granted" && alive(s, "b-1") })
+	before := launcher.Status{}
+	working := func(attempt int) launcher.Status {
+		st := r.until(fmt.Sprintf("of two nodes in attempt %d", attempt), func(s launcher.Status) bool {
+			return s.Attempt == attempt && last(s).ID != last(before).ID && last(s).State == "granted" && alive(s, "b-1")
+		})
+		b.copied(t, r.id, fmt.Sprintf("two in attempt %d\n", attempt))
+		return st
+	}
+	before = working(1)
+	b.killHead(t, r.id)
+	again := working(2)
+	b.oneCompanion(t, again, before)
+	before = again
+	b.killKeeper(t, r.id)
+	both := working(3)
+	b.oneCompanion(t, both, before)
 	b.killSupervisor(t, host(t, both, "b-0"))
-	again := r.until("of the required node again", func(s launcher.Status) bool {
+	again = r.until("of the required node again", func(s launcher.Status) bool {
 		return strings.HasPrefix(last(s).ID, "b-0.") && last(s).State == "granted" && alive(s, "b-0")
 	})
 	if err := os.WriteFile(hold, nil, 0o644); err != nil {
@@ -94,7 +128,13 @@ func (b *bed) companionQueued(t *testing.T) {
 		}
 	}
 	b.killKeeper(t, r.id)
-	r.ended(runstate.CodeLost, "lost", "the keeper was killed")
+	receipt := r.ended(runstate.CodeLost, "lost", "the keeper was killed")
+	if len(receipt.Attempts) != 3 {
+		t.Errorf("attempts %+v", receipt.Attempts)
+	}
+	if text := b.recorded(t, r.l, r.id); r.out.String() != text || linesOf("two", text) != two(3) { // Ray's own words about its end stand between
+		t.Errorf("output %q, recorded %q, want %q", r.out.String(), text, two(3))
+	}
 	if err := os.Remove(hold); err != nil {
 		t.Error(err)
 	}
@@ -165,6 +205,7 @@ print("another node:", one != two, flush=True)'`
 	if err != nil || result.Exit.Cause != "succeeded" {
 		t.Fatalf("%+v, %v\n%s", result, err, b.story(t, id))
 	}
+	b.asSlurmCounts(t, result)
 	out, err := os.ReadFile(result.Log.Path)
 	if want := "finished, warned in time: True\nanother node: True\n"; err != nil || !strings.Contains(string(out), want) {
 		t.Errorf("output %q, %v, want %q\n%s", out, err, want, b.story(t, id))
@@ -205,8 +246,9 @@ func alive(s launcher.Status, name string) bool {
 	return false
 }
 
-// companionsHeadDies: compute nodes may not submit, and the node waits until a client does, which one that only reads does not. Then the head's node, with the
-// keeper, is switched off, and nobody watches: the companion on another node ends by itself, and one that waits is ended by `rayctl gc`.
+// companionsHeadDies: compute nodes may not submit, and the node waits until a client does, which one that only reads does not. A client that is killed when it has
+// submitted leaves one job, which is the node. Then the head's node, with the keeper, is switched off, and nobody watches: the companion on another node ends by
+// itself within a minute, and one that waits is ended by `rayctl gc`.
 func (b *bed) companionsHeadDies(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(b.wrapSbatch(t), "login-only"), nil, 0o644); err != nil {
 		t.Fatal(err)
@@ -223,10 +265,13 @@ func (b *bed) companionsHeadDies(t *testing.T) {
 	watchUntil(t, l, id, func(s launcher.Status) bool { // the allocation's words follow the number of offers
 		return s.Offers == 1 && last(s).State == "queued" && strings.Contains(last(s).Message, "waits for a `rayctl run`, `up` or `submit` that watches")
 	})
+	b.clientDies(t, map[string]any{"Beside": b.beside, "Offers": id})
+	st := watchUntil(t, l, id, func(s launcher.Status) bool { return alive(s, "b-1") && last(s).State == "granted" })
+	b.oneCompanion(t, st, launcher.Status{})
+	b.copied(t, id, two(1))
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	go launcher.SubmitOffers(ctx, l, id, slog.New(slog.DiscardHandler))
-	st := watchUntil(t, l, id, func(s launcher.Status) bool { return alive(s, "b-1") })
 	open := b.closePartition(t)
 	defer open()
 	err = launcher.AskKeeper(t.Context(), l, id, func(k *keeper.Client) error {
@@ -239,7 +284,7 @@ func (b *bed) companionsHeadDies(t *testing.T) {
 	watchUntil(t, l, id, func(s launcher.Status) bool { return strings.Contains(last(s).Message, "PartitionDown") })
 	stop()
 	restore := b.powerOffHost(t, st.Nodes[0].Host)
-	b.Await(t, "the companion's end", func(ctx context.Context) (bool, error) {
+	b.soon(t, "the companion's end", time.Minute, func(ctx context.Context) (bool, error) {
 		out, err := b.Slurm(ctx, "squeue", "--noheader", "--states=RUNNING,COMPLETING", "--format=%j")
 		return !strings.Contains(out, "-elastic-"), err
 	})
@@ -253,6 +298,9 @@ func (b *bed) companionsHeadDies(t *testing.T) {
 	})
 	if left := b.allocated(t, id); len(left) > 0 {
 		t.Errorf("left: %q", left)
+	}
+	if text := b.recorded(t, l, id); linesOf("two", text) != two(1) { // Ray's own words about its end may follow
+		t.Errorf("recorded %q, want %q", text, two(1))
 	}
 	if err := l.Forget(t.Context(), id); err != nil {
 		t.Error(err)
