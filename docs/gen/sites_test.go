@@ -2,6 +2,9 @@ package main
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -58,8 +61,9 @@ func TestFindTests(t *testing.T) {
 		"`keeper` test_look.py":                                    "",
 		"`launcher/conformance` \"elastic group\"":                 "",
 		"`slurm` TestNosuch":                                       "no TestNosuch in slurm",
-		"`slurm` TestNodes/Nosuch":                                 "no subtest Nosuch in slurm",
-		"`slurm` TestNodes/In_pyxis/Nosuch":                        "no subtest Nosuch in slurm",
+		"`slurm` TestNodes/Nosuch":                                 "no subtest Nosuch in TestNodes of slurm",
+		"`slurm` TestNodes/In_pyxis/Nosuch":                        "no subtest Nosuch in TestNodes of slurm",
+		"`slurm` TestNodes/DrainedNodes":                           "no subtest DrainedNodes in TestNodes of slurm", // another test has it
 		"`keeper` test_nosuch.py":                                  "no test_nosuch.py in keeper",
 		"`launcher/conformance` \"no such scenario\"":              "no scenario \"no such scenario\" in launcher/conformance",
 		"TestSites": "no folder",
@@ -108,8 +112,8 @@ func findTest(folder, function, subtests, file, scenario string) error {
 		}
 		return nil
 	}
-	text := sources(folder, "*_test.go")
-	if !strings.Contains(text, "func "+function+"(t *testing.T)") {
+	text := reachedBy(function, folder)
+	if text == "" {
 		return fmt.Errorf("no %s in %s", function, folder)
 	}
 	for _, name := range namesOfSubtests {
@@ -118,10 +122,61 @@ func findTest(folder, function, subtests, file, scenario string) error {
 	for name := range strings.SplitSeq(strings.TrimPrefix(subtests, "/"), "/") {
 		literals := []string{fmt.Sprintf("%q", name), fmt.Sprintf("%q", strings.ReplaceAll(name, "_", " "))} // Go writes a space as _
 		if name != "" && name != anyVersion && !slices.ContainsFunc(literals, func(l string) bool { return strings.Contains(text, l) }) {
-			return fmt.Errorf("no subtest %s in %s", name, folder)
+			return fmt.Errorf("no subtest %s in %s of %s", name, function, folder)
 		}
 	}
 	return nil
+}
+
+// reachedBy is the source of a test function of a folder, with all declarations of the folder's tests that it names, and that these name; "" if there is no such test.
+// Methods are known by their names alone.
+func reachedBy(function, folder string) string {
+	declared, files := map[string][]ast.Node{}, token.NewFileSet()
+	paths, _ := filepath.Glob(filepath.Join("..", "..", folder, "*_test.go")) // the pattern is a good one
+	source := map[string][]byte{}
+	for _, path := range paths {
+		text, _ := os.ReadFile(path)
+		file, err := parser.ParseFile(files, path, text, parser.SkipObjectResolution)
+		if err != nil {
+			continue // it does not compile, either
+		}
+		source[path] = text
+		for _, d := range file.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				declared[d.Name.Name] = append(declared[d.Name.Name], d)
+			case *ast.GenDecl:
+				for _, s := range d.Specs {
+					if values, is := s.(*ast.ValueSpec); is {
+						for _, name := range values.Names {
+							declared[name.Name] = append(declared[name.Name], s)
+						}
+					}
+				}
+			}
+		}
+	}
+	var b strings.Builder
+	seen, next := map[string]bool{}, []string{function}
+	for len(next) > 0 {
+		name := next[0]
+		next = next[1:]
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		for _, d := range declared[name] {
+			from, to := files.Position(d.Pos()), files.Position(d.End())
+			b.Write(source[from.Filename][from.Offset:to.Offset])
+			ast.Inspect(d, func(n ast.Node) bool {
+				if used, is := n.(*ast.Ident); is && !strings.HasPrefix(used.Name, "Test") {
+					next = append(next, used.Name)
+				}
+				return true
+			})
+		}
+	}
+	return b.String()
 }
 
 // sources are the files of a folder, one after the other; "" if there are none.
