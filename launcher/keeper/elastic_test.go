@@ -3,6 +3,7 @@ package keeper_test
 import (
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -28,14 +29,18 @@ func more(s *runstate.State) []runstate.Allocation {
 }
 
 // holdTwo is a driver that holds two nodes of one CPU as long as it runs. Its actors ask for memory, too, which the group leaves to Ray.
-const holdTwo = `python -c '
+var holdTwo = hold(2)
+
+func hold(nodes int) string {
+	return `python -c '
 import ray, time
 ray.init(log_to_driver=False)
 @ray.remote(num_cpus=1, memory=1 << 20, max_restarts=-1)
 class Holder:
     def here(self): return True
-holders = [Holder.remote() for _ in range(2)]
+holders = [Holder.remote() for _ in range(` + strconv.Itoa(nodes) + `)]
 time.sleep(100000)'`
+}
 
 // alive waits until a node is alive in Ray that is started by another supervisor than this one.
 func (r *rig) alive(name string, other int) runstate.Node {
@@ -127,11 +132,12 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// TestElasticNodesFail: nodes that fail to start are not requested without a pause, and report the reason.
+// TestElasticNodesFail: nodes that fail to start are not requested without a pause, and report the reason. With scaling.upscalingSpeed 1 one is requested at a time as
+// long as none runs, although four are needed.
 func TestElasticNodesFail(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, holdTwo, func(o *keeper.Orders) {
-		elastic(0, 2)(o)
+	r := newRig(t, hold(4), func(o *keeper.Orders) {
+		elastic(0, 4)(o)
 		o.Groups[1].Env = map[string]string{"NO_LICENCE": "1"}
 		o.Ray.Setup = `test -z "$NO_LICENCE" || { echo "the licence server is away"; false; }`
 	}).start(nil)
@@ -141,6 +147,11 @@ func TestElasticNodesFail(t *testing.T) {
 	s := r.state("five tries, the first four of which have failed", func(s *runstate.State) bool {
 		return len(more(s)) >= 5 && !slices.ContainsFunc(more(s)[:4], func(a runstate.Allocation) bool { return !failed(a) })
 	})
+	for i, a := range more(s)[1:] {
+		if before := more(s)[i]; before.Released == nil || a.Queued.Before(*before.Released) {
+			t.Errorf("two nodes at once: %+v, %+v", before, a)
+		}
+	}
 	if pause := more(s)[4].Granted.Sub(*more(s)[2].Granted); pause.Seconds() < 10 {
 		t.Errorf("%v between the second and the third try", pause)
 	}
