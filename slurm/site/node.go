@@ -94,10 +94,11 @@ func (site *Site) putCompanion(ctx context.Context, p script.Plan) (string, erro
 	if err != nil {
 		return "", err
 	}
-	for _, name := range p.Granted() {
-		return name, site.Runs.Files.WriteBytes(ctx, path.Join(p.Run, name), []byte(scripts[name]))
+	names := p.Granted()
+	if len(names) == 0 {
+		return "", nil
 	}
-	return "", nil
+	return names[0], site.Runs.Files.WriteBytes(ctx, path.Join(p.Run, names[0]), []byte(scripts[names[0]]))
 }
 
 func finding(name string, ok bool, detail, fault, hint string) launcher.Check {
