@@ -34,14 +34,18 @@ func NewExec(a *app.App) *cobra.Command {
 		Short:   "Run a command or a shell on a node, in Ray's environment there",
 		Long: "exec runs COMMAND on the head's node, or on NODE, and exits with the command's exit code. The arguments are passed unchanged, without a shell.\n" +
 			"Without COMMAND, on a terminal, exec opens a shell; the names ssh and shell do the same.\n" +
-			"With -it the command has this terminal, and Ctrl-C goes to the command. Without -it, Ctrl-C ends exec and sends the command a signal to end. On\n" +
-			"Kubernetes and over ssh signals cannot be sent: there the command continues.",
-		Example: "  rayctl exec -- nvidia-smi\n  rayctl exec dev --node trainer-1 -- df -h /tmp\n  rayctl exec dev                      # a shell on the head's node",
+			"If stdin and stdout are a terminal, the command has it, and Ctrl-C goes to the command; -i=false prevents this. Else the command has a stdin only with -i:\n" +
+			"Ctrl-C then ends exec and sends the command a signal to end. On Kubernetes and over ssh signals cannot be sent: there the command continues.",
+		Example: "  rayctl exec -- nvidia-smi\n  rayctl exec dev --node trainer-1 -- df -h /tmp\n  rayctl exec dev                      # a shell on the head's node\n  rayctl exec dev -i -- python < a.py",
 		Args:    a.AtMost(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			own, command := app.SplitDash(c, args)
 			o.name, o.command = app.First(own), command
 			onTerminal := a.InTTY && a.OutTTY
+			if !c.Flags().Changed("stdin") { // as docker compose exec
+				o.stdin = onTerminal
+				o.tty = o.tty || onTerminal && !c.Flags().Changed("tty")
+			}
 			if c.CalledAs() != c.Name() { // ssh and shell
 				o.stdin, o.tty = true, onTerminal
 			}
@@ -59,8 +63,8 @@ func NewExec(a *app.App) *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&o.node, "node", "", "name of the `NODE` (default: the head's)")
 	a.CompleteNodes(c)
-	f.BoolVarP(&o.stdin, "stdin", "i", false, "connect the stdin of rayctl to the command")
-	f.BoolVarP(&o.tty, "tty", "t", false, "with -i, run it on this terminal")
+	f.BoolVarP(&o.stdin, "stdin", "i", false, "connect the stdin of rayctl to the command (default: on a terminal)")
+	f.BoolVarP(&o.tty, "tty", "t", false, "with -i, run it on this terminal (default: on a terminal)")
 	return c
 }
 

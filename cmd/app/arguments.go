@@ -2,11 +2,15 @@ package app
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/cmd/app/words"
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 // UnknownCommand suggests the nearest command.
@@ -66,6 +70,67 @@ func OtherVerb(word, hint string) *cobra.Command {
 			return UsageError(hint, "there is no command `%s`", c.CommandPath())
 		},
 	}
+}
+
+// place puts -- before a command that was written without it where its meaning is clear: SCRIPT.py that is there, with rayctl's flags or the script's own behind
+// it, and for exec a program after a cluster's name. If flags of both are behind it, the error has them where they belong.
+func (a *App) place(root *cobra.Command, args []string) ([]string, error) {
+	c, _, err := root.Find(args)
+	if err != nil || c.DisableFlagParsing {
+		return args, nil //nolint:nilerr // cobra finds the same, and says it
+	}
+	fs := words.FlagsOf(c)
+	args = words.JoinTimes(fs, args)
+	kinds := words.Kinds(fs, args)
+	begin := commandBegins(c, args, kinds)
+	if begin < 0 {
+		return args, nil
+	}
+	a.args = args
+	known := slices.Contains(kinds[begin:], words.Flag)
+	others := slices.Contains(kinds[begin+1:], words.Unknown) || slices.Contains(kinds[begin+1:], words.Plain)
+	script := filepath.Ext(args[begin]) == ".py"
+	if known && (others || !script) || script && (!isFile(args[begin]) || !takesScript(c)) {
+		return nil, a.afterDash(c, args[begin])
+	}
+	flags, command := words.Split(fs, args[begin:])
+	if script {
+		command = append([]string{"python"}, command...)
+	}
+	return slices.Concat(args[:begin], flags, []string{"--"}, command), nil
+}
+
+// commandBegins is the place of the first word of a user's command that is written without --; -1 if it is not clear that there is one.
+func commandBegins(c *cobra.Command, args []string, kinds []words.Kind) int {
+	var plain []int
+	for i, kind := range kinds {
+		if kind == words.Plain {
+			plain = append(plain, i)
+		}
+	}
+	plain = plain[min(len(plain), len(strings.Fields(c.CommandPath()))-1):] // those before are the verb
+	if !takesCommand(c) || slices.Contains(kinds, words.Dash) || len(plain) == 0 {
+		return -1
+	}
+	isScript := func(i int) bool { return filepath.Ext(args[i]) == ".py" }
+	if takesScript(c) && isScript(plain[0]) {
+		return plain[0]
+	}
+	if !takesCluster(c) || len(plain) < 2 || spec.CheckName(args[plain[0]]) != nil || isProgram(args[plain[0]]) {
+		return -1
+	}
+	if takesScript(c) == isScript(plain[1]) { // exec runs programs, submit scripts
+		return plain[1]
+	}
+	return -1
+}
+
+// takesScript reports whether a command accepts a Python file without --.
+func takesScript(c *cobra.Command) bool { return strings.Contains(c.Use, "[SCRIPT.py |") }
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // AtMost limits the arguments before --; those after it are the user's command.

@@ -33,8 +33,13 @@ func (a *App) Execute(ctx context.Context, tree func(*App) *cobra.Command, args 
 		}
 	}()
 	root := tree(a)
-	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	placed, err := a.place(root, args)
+	if err != nil {
+		return a.report(err)
+	}
+	a.args = placed
+	root.SetArgs(placed)
+	err = root.ExecuteContext(ctx)
 	if err != nil && !a.parsed {
 		err = usage(root, err)
 	}

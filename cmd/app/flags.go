@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rayctl/rayctl/cmd/app/words"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/spec/nearest"
 )
@@ -102,12 +103,34 @@ func (a *App) flagError(c *cobra.Command, err error) error {
 	if first, ok := strayCommand(c); ok && !slices.Contains(a.args, "--") { // else the command is where it belongs, and the flag is wrong
 		return a.afterDash(c, first)
 	}
-	name := unknown.GetSpecifiedName()
-	dashed := "--" + name
-	if unknown.GetSpecifiedShortnames() != "" {
-		dashed = "-" + name
+	dashed := unknownFlags(c, a.args)
+	if len(dashed) < 2 { // cobra stops at the first
+		name := unknown.GetSpecifiedName()
+		dash := "--"
+		if unknown.GetSpecifiedShortnames() != "" {
+			dash = "-"
+		}
+		return UsageError(rightFlag(c, name), "`%s` has no flag %s", c.CommandPath(), dash+name)
 	}
-	return UsageError(rightFlag(c, name), "`%s` has no flag %s", c.CommandPath(), dashed)
+	var hints []string
+	for _, flag := range dashed {
+		hints = append(hints, "for "+flag+" "+rightFlag(c, strings.TrimLeft(flag, "-")))
+	}
+	return UsageError(strings.Join(hints, "; "), "`%s` has no flags %s", c.CommandPath(), strings.Join(dashed, ", "))
+}
+
+// unknownFlags are the flags of a command line that the command does not have, each once and without a value.
+func unknownFlags(c *cobra.Command, args []string) (dashed []string) {
+	for i, kind := range words.Kinds(words.FlagsOf(c), args) {
+		flag, _, _ := strings.Cut(args[i], "=")
+		if !strings.HasPrefix(flag, "--") {
+			flag = flag[:min(len(flag), 2)]
+		}
+		if kind == words.Unknown && !slices.Contains(dashed, flag) {
+			dashed = append(dashed, flag)
+		}
+	}
+	return dashed
 }
 
 // rightFlag is the next step for an unknown flag: those with its meaning, the way without a flag, the nearest name, or the help.
@@ -210,18 +233,23 @@ func isProgram(word string) bool {
 	return err == nil || slices.Contains(onNodes, word)
 }
 
-// afterDash is the error for a command that was written without --, with the whole command line as it should be.
+// afterDash is the error for a command that was written without --, with the whole command line as it should be: flags that c has are rayctl's.
 func (a *App) afterDash(c *cobra.Command, first string) error {
 	if isClusterFile(first) {
 		return UsageError("did you mean `"+c.CommandPath()+" -f "+shellescape.Quote(first)+"`?", "%q is a file, not a command", first)
 	}
 	before, command := strings.Fields(c.CommandPath())[1:], []string{first}
 	if i := slices.Index(a.args, first); i >= 0 {
-		before, command = a.args[:i], slices.DeleteFunc(slices.Clone(a.args[i:]), func(word string) bool { return word == "--" })
+		own, behind := a.args[i:], []string(nil)
+		if n := slices.Index(own, "--"); n >= 0 {
+			own, behind = own[:n], own[n+1:]
+		}
+		flags, others := words.Split(words.FlagsOf(c), own)
+		before, command = slices.Concat(a.args[:i], flags), slices.Concat(others, behind)
 	}
 	if strings.HasSuffix(first, ".py") {
 		command = append([]string{"python"}, command...)
 	}
-	words := slices.Concat([]string{c.Root().Name()}, before, []string{"--"}, command)
-	return UsageError(shellescape.QuoteCommand(words), "Put the command after `--`")
+	line := slices.Concat([]string{c.Root().Name()}, before, []string{"--"}, command)
+	return UsageError(shellescape.QuoteCommand(line), "Put the command after `--`")
 }

@@ -96,15 +96,6 @@ type disconnectFlag struct{ text string }
 func (d *disconnectFlag) add(c *cobra.Command, byDefault string) {
 	c.Flags().StringVar(&d.text, "end-on-disconnect", "", "end the cluster if no rayctl watches it for this time; 0: never (default: "+byDefault+")")
 	c.Flags().Lookup("end-on-disconnect").NoOptDefVal = defaultDisconnect
-	check := c.Args
-	c.Args = func(c *cobra.Command, args []string) error {
-		if own, _ := app.SplitDash(c, args); d.text == defaultDisconnect && len(own) > 0 {
-			if _, err := units.ParseDuration(own[0]); err == nil {
-				return app.UsageError("write --end-on-disconnect="+own[0], "%q is not taken as the value of --end-on-disconnect, which takes one only after an equals sign", own[0])
-			}
-		}
-		return check(c, args)
-	}
 }
 
 // value is the time in force; stays means that this command watches the cluster until its end.

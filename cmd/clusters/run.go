@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -47,7 +45,7 @@ func NewRun(a *app.App) *cobra.Command {
 		Use:   "run [-f FILE] [flags] [SCRIPT.py | -- COMMAND...]",
 		Short: "Run one job on a cluster of its own, from launch to release",
 		Long: "run launches the cluster that the cluster file describes, submits the job once every node is there, shows the driver's output on stdout, exits\n" +
-			"with the driver's exit code (128+signal), and leaves nothing allocated. COMMAND replaces job.entrypoint. SCRIPT.py alone is run as -- python SCRIPT.py.\n\n" +
+			"with the driver's exit code (128+signal), and leaves nothing allocated. COMMAND replaces job.entrypoint. SCRIPT.py is run as -- python SCRIPT.py.\n\n" +
 			"The keeper, a process beside the cluster, controls the run. If rayctl is killed, the run continues, and `rayctl logs -f NAME` shows it again.\n" +
 			"With --name you can repeat the command: while the cluster or its record exists, the same command attaches to the run or shows how it ended.\n" +
 			"A driver that is to save before a time limit finds the moment in RAYCTL_ENDS_AT (epoch seconds): then it gets SIGTERM, and job.grace to end by itself.\n" +
@@ -58,17 +56,9 @@ func NewRun(a *app.App) *cobra.Command {
 			"  rayctl run --prepare 'python load.py' -- python train.py\n" +
 			"  rayctl run --name nightly-42 --junit report.xml -- python train.py\n" +
 			"  rayctl run --workers 4 --cpus-per-worker 8 --detach -- python train.py",
-		Args: func(c *cobra.Command, args []string) error {
-			if loneScript(c, args) {
-				return nil
-			}
-			return a.AtMost(0)(c, args)
-		},
+		Args: a.AtMost(0),
 		RunE: func(c *cobra.Command, args []string) error {
 			_, o.command = app.SplitDash(c, args)
-			if loneScript(c, args) {
-				o.command = []string{"python", args[0]}
-			}
 			return runRun(c.Context(), a, o)
 		},
 	}
@@ -85,15 +75,6 @@ func NewRun(a *app.App) *cobra.Command {
 	c.MarkFlagsMutuallyExclusive("dry-run", "detach")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName)
 	return c
-}
-
-// loneScript reports whether a Python file of this directory is the only argument: nothing else can be meant.
-func loneScript(c *cobra.Command, args []string) bool {
-	if len(args) != 1 || c.ArgsLenAtDash() >= 0 || filepath.Ext(args[0]) != ".py" {
-		return false
-	}
-	info, err := os.Stat(args[0])
-	return err == nil && info.Mode().IsRegular()
 }
 
 // runRun takes one job through its whole life.
@@ -206,7 +187,7 @@ func loadRun(a *app.App, o *runOptions) (*config.Loaded, launcher.Launcher, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := spec.RequireEntrypoint(c.Spec); err != nil {
+	if err := spec.RequireEntrypoint(c.Spec, "run"); err != nil {
 		return nil, nil, err
 	}
 	if err := c.ReadJobFiles(); err != nil {

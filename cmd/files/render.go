@@ -91,7 +91,7 @@ func runValidate(a *app.App, o *renderOptions) error {
 		}
 	}
 	if !o.up {
-		if err := spec.RequireEntrypoint(c.Spec); err != nil {
+		if err := spec.RequireEntrypoint(c.Spec, "run"); err != nil {
 			return err
 		}
 	}

@@ -41,9 +41,10 @@ type submitOptions struct {
 func NewSubmit(a *app.App) *cobra.Command {
 	o := &submitOptions{}
 	c := &cobra.Command{
-		Use:   "submit [CLUSTER] [flags] [-- COMMAND...]",
+		Use:   "submit [CLUSTER] [flags] [SCRIPT.py | -- COMMAND...]",
 		Short: "Run a job on an existing cluster, and follow it",
 		Long: "submit runs COMMAND (default: job.entrypoint of the cluster file) as a Ray job, shows its output and exits with its exit code.\n" +
+			"SCRIPT.py is run as -- python SCRIPT.py.\n" +
 			"If there is a cluster file, its job section applies (workingDir, env and the rest); flags override it.\n" +
 			"Ctrl-C stops watching, not the job. With --submission-id you can repeat the command: the driver runs once.\n" +
 			"With -o stdout has only the document that -o asks for (json: the job as Ray has it,\n" +
@@ -137,7 +138,7 @@ func jobSection(a *app.App, o *submitOptions) (*spec.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := spec.RequireEntrypoint(c.Spec); err != nil {
+	if err := spec.RequireEntrypoint(c.Spec, "submit"); err != nil {
 		return nil, err
 	}
 	if err := c.ReadJobFiles(); err != nil {

@@ -122,12 +122,12 @@ func (v *Validator) runtimeEnv(j *Job) {
 	}
 }
 
-// RequireEntrypoint is the error of a file without a job, for commands that need one.
-func RequireEntrypoint(s *ClusterSpec) error {
+// RequireEntrypoint is the error of a file without a job, for a command that needs one; verb is the command that takes it on its line.
+func RequireEntrypoint(s *ClusterSpec, verb string) error {
 	if strings.TrimSpace(s.Job.Entrypoint) != "" {
 		return nil
 	}
-	return &Error{Path: "job.entrypoint", Msg: "there is no command to run", Hint: "give it after --, as in `rayctl run -- python train.py`, or set job.entrypoint"}
+	return &Error{Path: "job.entrypoint", Msg: "there is no command to run", Hint: "give it after --, as in `rayctl " + verb + " -- python train.py`, or set job.entrypoint"}
 }
 
 func (v *Validator) environment(s *ClusterSpec) {

@@ -136,10 +136,10 @@ func TestValidateAccepts(t *testing.T) {
 }
 
 func TestRequireEntrypoint(t *testing.T) {
-	if err := spec.RequireEntrypoint(&spec.ClusterSpec{}); err == nil || !strings.Contains(err.Error(), "rayctl run --") {
+	if err := spec.RequireEntrypoint(&spec.ClusterSpec{}, "run"); err == nil || !strings.Contains(err.Error(), "rayctl run --") {
 		t.Errorf("%v", err)
 	}
-	if err := spec.RequireEntrypoint(&spec.ClusterSpec{Job: spec.Job{Entrypoint: "x"}}); err != nil {
+	if err := spec.RequireEntrypoint(&spec.ClusterSpec{Job: spec.Job{Entrypoint: "x"}}, "run"); err != nil {
 		t.Error(err)
 	}
 }

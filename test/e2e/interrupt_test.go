@@ -172,7 +172,7 @@ func TestUpCancelled(t *testing.T) {
 // TestExecOnTerminal: Ctrl-C goes to the command, and rayctl ends as the command does.
 func TestExecOnTerminal(t *testing.T) {
 	u := sharedCluster(t)
-	s := u.start(true, "exec", "-it", "shared", "--", "sh", "-c", `trap "echo caught" INT; echo ready; until read line; do :; done; echo "got $line"; exit 7`)
+	s := u.start(true, "exec", "shared", "--", "sh", "-c", `trap "echo caught" INT; echo ready; until read line; do :; done; echo "got $line"; exit 7`)
 	s.until("ready", 1)
 	s.key(ctrlC)
 	s.until("caught", 1)
@@ -214,7 +214,7 @@ func TestExecInterrupted(t *testing.T) {
 			t.Errorf("%s: exit code %d, %q", name, code, s)
 		}
 	}
-	s := u.start(true, "exec", "shared", "--", "sh", "-c", counts)
+	s := u.start(true, "exec", "-i=false", "shared", "--", "sh", "-c", counts)
 	s.until("ready", 1)
 	s.key(ctrlC)
 	ended("Ctrl-C", s, "asked 1 times")

@@ -30,7 +30,7 @@ cmd/clusters/report cmd/clusters/interrupt cmd/app/apptest
 cmd/app/jobend cmd/app/served
 cmd/app cmd/app/watcher cmd/app/driverend
 docs
-cmd/app/rayclient cmd/config cmd/launched cmd/terminal cmd/dashproxy cmd/tarstream
+cmd/app/rayclient cmd/app/words cmd/config cmd/launched cmd/terminal cmd/dashproxy cmd/tarstream
 
 slurm
 slurm/batchjob
