@@ -133,7 +133,10 @@ class Keeper:
                 self.cluster.restart(leaves)
             except AttemptLost as lost:
                 self.waiting.obey_behind()
-                self.driver.collect(reachable=False)
+                if lost.head_lives:
+                    self.stop_driver()
+                else:
+                    self.driver.collect(reachable=False)
                 self.cluster.restart(lost)
 
     def leave(self, leaves):
@@ -143,12 +146,23 @@ class Keeper:
         self.waiting.stopping = True  # all nodes start again afterwards: one that ends before is no other end
         draining = self.cluster.in_use and self.grace.stop_drivers(End(leaves.cause, str(leaves), leaves.seconds))
         self.waiting.stopping = False
+        self.driver_stopped(draining)
+
+    def stop_driver(self):
+        """The attempt is lost, but not the head: the driver gets its grace first, because what it writes until the head ends belongs to its output."""
+        self.waiting.stopping = True
+        self.grace.stop_own()
+        self.waiting.stopping = False
+        self.driver_stopped("")
+
+    def driver_stopped(self, draining):
+        """Takes the driver's output over. Raises the End of one that has succeeded meanwhile, or that somebody has asked for."""
         program = self.driver.program()
         self.driver.collect(reachable=True)
         self.grace.end_drain(draining)
         if program and self.driver.is_job and program["state"] == JobState.SUCCEEDED:
             raise driver_end(0)  # it was faster
-        self.waiting.obey()  # meanwhile somebody may have ended the run
+        self.waiting.obey()
 
     def finish(self, end):
         """Driver, log, nodes, record: in this order, whatever fails."""

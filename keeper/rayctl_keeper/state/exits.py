@@ -28,9 +28,10 @@ class End(Exception):
 class AttemptLost(Exception):
     """This attempt of the cluster is over, another one may follow."""
 
-    def __init__(self, message, cause=Cause.LOST):
+    def __init__(self, message, cause=Cause.LOST, head_lives=False):
         super().__init__(message)
         self.cause = cause  # lost, preempted or time-limit
+        self.head_lives = head_lives  # and with it the driver, which writes on
 
 
 class Leaving(AttemptLost):

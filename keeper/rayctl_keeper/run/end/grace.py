@@ -28,11 +28,19 @@ class Grace:
         grace = self.seconds if end.grace is None else min(self.seconds, end.grace)
         if end.driver is not None or end.cause == Cause.LOST or grace <= 0:
             return ""
+        patience = 1.0 if end.grace is not None else PATIENT  # for the request to reach Ray; less where the substrate is about to kill us
+        draining = drain(self._head.dashboard, self._name, end, grace, self._log) if others else ""
+        self._stop(grace, patience, draining, others)
+        return draining
+
+    def stop_own(self):
+        """Gives the job's own driver (or job.prepare) its grace."""
+        self._stop(self.seconds, PATIENT, "", False)
+
+    def _stop(self, grace, patience, draining, others):
         program, own = self._driver.program(), None
         if program and program["state"] in RUNNING:
             own = program["submissionId"]
-        patience = 1.0 if end.grace is not None else PATIENT  # for the request to reach Ray; less where the substrate is about to kill us
-        draining = drain(self._head.dashboard, self._name, end, grace, self._log) if others else ""
         until, running = time.monotonic() + grace + patience, {}
         while not self._mail.now and time.monotonic() < until:
             try:
@@ -54,7 +62,6 @@ class Grace:
                 break
             self._driver.pump()
             self._waiting.rest(POLL)
-        return draining
 
     def end_drain(self, draining):
         """A draining head that is idle ends by itself: this is what kept it busy."""

@@ -146,7 +146,7 @@ class Early:
         if job.ending == "CANCELLED":
             raise End(Cause.INTERRUPTED, "somebody cancelled the gang: " + job.message)
         cause, words = CAUSES.get(job.ending, (Cause.LOST, "was lost"))
-        raise AttemptLost("the gang %s: %s" % (words, self._gang.reported(None) or job.message), cause)
+        raise AttemptLost("the gang %s: %s" % (words, self._gang.reported(None) or job.message), cause, head_lives=True)
 
     def _unreached(self, name):
         """A node of the gang has not reached the head. If the head still takes connections, the network keeps them apart, and no other attempt can help. Raises End."""
