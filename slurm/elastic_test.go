@@ -26,7 +26,9 @@ import (
 // What they do in a good run is in the conformance suite, and what does not end the run is TestElasticFaults'.
 func TestElastic(t *testing.T) {
 	pace.Parallel(t)
-	b := start(t, slurmtest.Options{Nodes: 3, Preemption: true, Settings: map[string]string{"PreemptParameters": "send_user_signal"}, Partitions: []slurmtest.Partition{
+	b := start(t, slurmtest.Options{Nodes: 3, Preemption: true, Settings: map[string]string{
+		"PreemptParameters": "send_user_signal", "SlurmdTimeout": "30", // living nodes are taken for dead on a busy machine before
+	}, Partitions: []slurmtest.Partition{
 		{Name: "main", Default: true, Extra: "PriorityTier=1 PreemptMode=REQUEUE GraceTime=60"}, {Name: "high", Extra: "PriorityTier=20 PreemptMode=OFF"},
 	}})
 	t.Run("Queued", b.companionQueued)

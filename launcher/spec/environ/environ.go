@@ -70,8 +70,8 @@ func OfRay() []Variable {
 // internal lists the variables between keeper, batch script and supervisors (keeper/, templates/), which a process of a cluster may inherit.
 var internal = []string{
 	"RAYCTL_CLIENT_PORT", "RAYCTL_DASHBOARD", "RAYCTL_GCS", "RAYCTL_FAST_START", "RAYCTL_GCS_WAIT", "RAYCTL_INSIDE", "RAYCTL_INSTANCE", "RAYCTL_JOB", "RAYCTL_MARK",
-	"RAYCTL_NODE_DIR", "RAYCTL_NODE_IP", "RAYCTL_RESTARTS", "RAYCTL_ROUND", "RAYCTL_RUN_DIR", "RAYCTL_SERIAL", "RAYCTL_UMASK", "RAYCTL_USER_START_HOOK", "RAYCTL_WARN_DASHBOARD",
-	"RAYCTL_WARN_KEEPER",
+	"RAYCTL_NODE_DIR", "RAYCTL_NODE_IP", "RAYCTL_RESTARTS", "RAYCTL_ROUND", "RAYCTL_RUN_DIR", "RAYCTL_SERIAL", "RAYCTL_UMASK", "RAYCTL_USER_START_HOOK", "RAYCTL_WAITING",
+	"RAYCTL_WARN_DASHBOARD", "RAYCTL_WARN_KEEPER",
 }
 
 // Reserved are the names of the RAYCTL_* variables that are set by rayctl and never read as configuration.
