@@ -95,7 +95,7 @@ func (e *disturbed) controllerAway(t *testing.T) {
 	e.have(t, 0)
 }
 
-// never: nodes that Slurm can never start are given up, reported, and not requested again.
+// never: nodes that Slurm can never start are given up, reported, and not requested again until somebody sets the group's size.
 func (e *disturbed) never(t *testing.T) {
 	again := e.partition(t, "State=DOWN")
 	e.order(t, "b", 1)
@@ -113,6 +113,11 @@ func (e *disturbed) never(t *testing.T) {
 		t.Errorf("%d jobs were submitted", n)
 	}
 	again("MaxTime=UNLIMITED")
+	e.scale(t, 1) // asks for them again
+	e.have(t, 1)
+	e.scale(t, 0)
+	e.order(t, "b", 0)
+	e.have(t, 0)
 }
 
 // maxAllocations: there are no more nodes than the file allows, and a note reports that once. Those that are requested at once are one job array, and go one by one.

@@ -153,11 +153,11 @@ func (b *bed) inContainer(t *testing.T, runtime, image string) {
 		arg = "--env=HOSTILE='\"$(touch " + project + "/evil) $HOME"
 	}
 	s.Image, s.Job.Cwd, s.Job.OutputDir = image, project, results+"/{name}"
-	cpus, mib := 1, 1024
+	mib := 1024
+	s.Head.NodeResources, s.Workers = small(), []spec.WorkerGroup{companion()}
 	if runtime == "pyxis" { // without memory in the file it has what the job got, less 0.3 for the object store
-		cpus, mib = 0, 4*100-4*100*3/10 // DefMemPerCPU of the testbed; a head beside workers runs no tasks
+		mib = 4*100 - 4*100*3/10 // DefMemPerCPU of the testbed
 		s.Head.NodeResources = spec.NodeResources{CPUs: 4}
-		s.Workers = []spec.WorkerGroup{companion()}
 	}
 	section := &slurmspec.Section{ContainerRuntime: runtime, ContainerArgs: []string{arg}, TmpDir: "/tmp/disk"}
 	if s.Sections = slurmspec.In(section); runtime == "pyxis" {
@@ -173,7 +173,11 @@ func (b *bed) inContainer(t *testing.T, runtime, image string) {
 	s.Env = map[string]string{"HF_HOME": hf, "LOOK_AT": strconv.Itoa(1 + len(s.Workers)), "LOOK_FOR": strings.Join([]string{project, hf, secret, models, "/models", "/tmp/disk", b.Home("")}, " ")}
 	found := b.look(t, s)
 	got, driver := found["head-0"], found["driver"]
-	if of := found["w-0"]; len(s.Workers) > 0 && (of.GPU != 1 || of.H100 != 1 || of.CPU != 1 || of.Env["PYXIS_IMAGE"] != image || !strings.HasPrefix(of.Env["LOADED"], "load cuda/12 ")) {
+	of, container, module := found["w-0"], "PYXIS_IMAGE", "load cuda/12 "
+	if runtime == "singularity" {
+		container, module = "SINGULARITY_CONTAINER", "load singularity "
+	}
+	if of.GPU != 1 || of.H100 != 1 || of.CPU != 1 || of.Env[container] != image || !strings.HasPrefix(of.Env["LOADED"], module) {
 		t.Errorf("a node with a job of its own: %+v", of)
 	}
 	program, seen := got.Env["PYXIS_IMAGE"], []string{project, hf, "/models", "/tmp/disk", b.Home("")}
@@ -187,7 +191,7 @@ func (b *bed) inContainer(t *testing.T, runtime, image string) {
 	if runtime == "singularity" {
 		directory = regexp.MustCompile(`^/tmp/disk/` + regexp.QuoteMeta(b.User()) + `/j\d+/r\w{8}$`)
 	}
-	if got.CPU != float64(cpus) || got.MiB != mib || got.GPU != 0 || program != image || !directory.MatchString(got.Env["RAYCTL_NODE_DIR"]) {
+	if got.CPU != 0 || got.MiB != mib || got.GPU != 0 || program != image || !directory.MatchString(got.Env["RAYCTL_NODE_DIR"]) {
 		t.Errorf("%v CPUs, %d MiB, %v GPUs, image %q, in %s", got.CPU, got.MiB, got.GPU, program, got.Env["RAYCTL_NODE_DIR"])
 	}
 	if driver.Cwd != project || !slices.Equal(driver.Seen, seen) {

@@ -61,12 +61,16 @@ func (r *rig) alive(name string, other int) runstate.Node {
 // gets its own; and with the keeper.
 func TestElasticNodesLost(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, holdTwo, func(o *keeper.Orders) {
+	r := newRig(t, hold(3), func(o *keeper.Orders) {
 		elastic(1, 3)(o)
+		o.Scaling.UpscalingSpeed = 10_000 // as without the key in a file
 		o.Job.Restarts.NodeFailure = 1
 	}).start(nil)
 	r.commit(keeper.Commit{})
 	extra := r.alive("w-1", 0)
+	if first := more(r.state("both nodes are requested", func(s *runstate.State) bool { return len(more(s)) >= 2 })); !first[1].Queued.Before(*extra.Joined) {
+		t.Errorf("not both at once: %+v, while %+v", first, extra)
+	}
 	r.kill(extra.PID)
 	r.alive("w-1", extra.PID)
 	required := r.alive("w-0", 0)

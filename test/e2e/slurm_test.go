@@ -5,6 +5,7 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -176,9 +177,13 @@ func (s *site) serves(python string) {
 		}
 		return path
 	}
-	write("app.py", "from ray import serve\n@serve.deployment\nclass H:\n    def __call__(self, request): return 'hello from Slurm'\napp = H.bind()\n")
+	write("app.py", "from ray import serve\n@serve.deployment(ray_actor_options={'num_cpus': 0})\nclass H:\n    def __call__(self, request): return 'hello from Slurm'\napp = H.bind()\n")
 	config := write("serve.yaml", "applications:\n- {name: good, import_path: 'app:app', route_prefix: /, runtime_env: {working_dir: .}}\n")
-	s.rayctl("up", "served", "--launcher", "slurm", "--workers", "0", "--set", "slurm.partition=cpu", "--set", "ray.python="+python)
+	file := func(name, limits string) string {
+		return write(name, "name: served\nlauncher: slurm\nray: {python: "+python+"}\nslurm: {partition: cpu}\nhead: {on: head, cpus: 1}\nworkers: [{name: w, minReplicas: 0, cpus: 1, memory: 1Gi, "+limits+"}\n")
+	}
+	first, second := file("first.yaml", "maxReplicas: 2}]\nlifetime: {max: 2h"), file("second.yaml", "maxReplicas: 1}]\nlifetime: {max: 3h")
+	s.rayctl("up", "-f", first)
 	defer s.rayctl("down", "served")
 	said := s.rayctl("serve", "apply", "-f", config, "served").err
 	url := serveURL(s.t, said, "good")
@@ -192,7 +197,27 @@ import ray
 ray.init(log_to_driver=False)
 print("client", ray.util.client.ray.is_connected())'`, python), "client True")
 	contains(s.t, "the application", s.rayctl("exec", "served", "--", "python", "-c", get).out, "hello from Slurm")
+	s.resized("served", second)
 	s.daily("served")
+}
+
+// resized scales a cluster by hand, changes its file, and expects that Slurm has the jobs that follow from that.
+func (s *site) resized(name, file string) {
+	s.t.Helper()
+	companions := func(n int) {
+		s.t.Helper()
+		s.Await(s.t, fmt.Sprintf("%d nodes above the least", n), func(ctx context.Context) (bool, error) {
+			jobs, err := s.Slurm(ctx, "squeue", "--noheader", "--states=PENDING,RUNNING", "--format=%j")
+			return strings.Count(jobs, name+"-elastic-") == n, err
+		})
+	}
+	contains(s.t, "scale", s.rayctl("scale", name, "w=2").out, "at least 2 and at most 2")
+	companions(2)
+	contains(s.t, "a dry run", s.rayctl("up", "-f", file, "--dry-run").out, "workers.w.maxReplicas: 2 -> 1", "lifetime.max: 2h -> 3h")
+	contains(s.t, "what up changes", s.rayctl("up", "-f", file).err, name+": changed workers.w.maxReplicas: 2 -> 1", name+": changed lifetime.max: 2h -> 3h")
+	contains(s.t, "the limit", s.rayctl("status", name).out, "lifetime.max, in 2 h")
+	s.rayctl("scale", name, "w=0")
+	contains(s.t, "again", s.rayctl("up", "-f", file, "--dry-run").out, "up would change nothing")
 }
 
 // team is a directory of the shared file system, of a group that the user is in, as docs/sharing.md makes one for job.shareDir.
