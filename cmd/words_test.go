@@ -99,22 +99,12 @@ func TestHelpSubjects(t *testing.T) {
 // TestFlagsOfOtherTools: a flag that the command does not have names the right one from the command's help, the way without a flag, or the nearest.
 func TestFlagsOfOtherTools(t *testing.T) {
 	for line, want := range map[string]string{
-		"run --gpus 1 -- x":                    "`rayctl run` has no flag --gpus: use --gpus-per-worker [GROUP=][TYPE:]N (GPUs of each worker",
-		"run --cpus 1 -- x":                    "use --cpus-per-worker",
-		"run --memory 1Gi -- x":                "use --memory-per-worker",
-		"run --gpu 1 -- x":                     "use --gpus-per-worker",
-		"run --cpu 1 -- x":                     "use --cpus-per-worker",
-		"run --partition gpu -- x":             "`--set slurm.partition=VALUE`",
-		"up --qos high":                        "`--set slurm.qos=VALUE`",
 		"run --job-name x -- x":                "use --name NAME",
 		"submit --name x -- x":                 "use --submission-id ID",
 		"logs -F dev":                          "use --follow",
 		"stop --all":                           "`rayctl stop NAME JOB...` takes several",
 		"scale dev --replicas 3":               "write the sizes without a flag: `rayctl scale [NAME] GROUP=N",
 		"wait --timeout 5m dev":                "`timeout 10m rayctl ...` ends it after 10 minutes with code 124",
-		"run --nodes 2 -- x":                   "use --workers",
-		"run --num-nodes 2 -- x":               "use --workers",
-		"run --timeout 2h -- x":                "use --max TIME (end the cluster TIME after its nodes are granted, the start of Ray included) or --queue-timeout TIME (end",
 		"run --wait -- x":                      "it waits unless --detach",
 		"run -n 2 -- x":                        "`rayctl run` has no flag -n: use --name NAME (exact NAME of the cluster) or --workers",
 		"run -p big -- x":                      "use --profile NAME",
@@ -124,13 +114,10 @@ func TestFlagsOfOtherTools(t *testing.T) {
 		"submit --gpus 1 -- x":                 "use --entrypoint-num-gpus GPUs",
 		"submit --cpus 1 -- x":                 "use --entrypoint-num-cpus CPUs",
 		"submit --memory 1Gi -- x":             "use --entrypoint-memory QUANTITY",
-		"run --time-limit 2h -- x":             "use --max TIME",
 		"run --junitxml r.xml -- x":            "use --junit FILE",
 		"wait --junit-xml r.xml x":             "use --junit FILE",
 		"run --rm -- x":                        "use --end-on-disconnect",
-		"run --min-workers 1 -- x":             "has no flag --min-workers: a worker group of the cluster file has minReplicas and maxReplicas (`rayctl help elastic`)",
-		"up --max-workers 4":                   "`rayctl scale` changes them",
-		"run --secret A=1 -- x":                "`secrets: [NAME]` in the cluster file takes NAME from your environment or a file",
+		"run --secret A=1 -- x":                "--secret: a command line is shown to other users of the machine: give its NAME alone",
 		"submit --secret-env A -- x":           "`secrets: [NAME]` in the cluster file",
 		"down --purge x":                       "`rayctl gc --older-than 0` removes it now",
 		"gc --all":                             "use --older-than TIME (remove also your records of what ended more than TIME ago, as in 7d; 0 is all of them) or --environments",
@@ -144,11 +131,11 @@ func TestFlagsOfOtherTools(t *testing.T) {
 		"down --dry-run":                       "`rayctl ls` lists the clusters that --all would end",
 		"init --ci":                            "has no flag --ci: `rayctl init github` writes",
 		"logs --worker w-0":                    "use --node NODE",
-		"run --restarts 2 -- x":                "has no flag --restarts: `--set job.restarts.driver=N` starts the driver again if it failed, up to N times, and `--set job.restarts.nodeFailure=N` if a node was lost",
-		"up --max-retries 2":                   "`--set job.restarts.driver=N`",
 		"run rayctl.yaml":                      "\"rayctl.yaml\" is a file, not a command: did you mean `rayctl run -f rayctl.yaml`?",
 		"validate a/b.yml":                     "did you mean `rayctl validate -f a/b.yml`?",
 		"up rayctl.yaml":                       "\"rayctl.yaml\" is a file, not a cluster's name: did you mean `rayctl up -f rayctl.yaml`?",
+		"run --partition gpu -- x":             "--partition: it is for Slurm, and the launcher here is local: add --launcher slurm, or leave it out",
+		"run --workers 0-2 -- x":               "--workers: \"0-2\" is not a number of workers: write MIN:MAX, as in --workers 0:2",
 		"up --dry-run --recreate":              "--dry-run and --recreate exclude one another: leave out all but one",
 		"scale worker one":                     "\"one\" is not a group and its size: write it like worker=4, or worker=1:8",
 		"status --workdir x":                   "`rayctl status --help` lists its flags",
@@ -169,6 +156,7 @@ func TestFlagsOfOtherTools(t *testing.T) {
 	}
 	for _, line := range []string{
 		"ls --json", "run -e A=1 -d", "submit -d", "submit --detach", "submit --no-wait", "down -y", "cp -r", "logs -n 5", "dashboard -p 1", "history --since 2h",
+		"run --timeout 2h --cpus 1 --gpus 1 --memory 1Gi", "up --time-limit 2h --nodes 2 --min-workers 1 --max-workers 4", "up --qos high --partition p", "run --retries 2",
 	} {
 		a, _, _ := apptest.New()
 		c, args, err := NewRoot(a).Find(strings.Fields(line))

@@ -42,6 +42,7 @@ func Launchers() []string {
 func (l *loader) chooseLauncher(s *spec.ClusterSpec, found sections) error {
 	names := slices.DeleteFunc(spec.ChosenBySection(), func(name string) bool { _, ok := found[name]; return !ok })
 	m := l.out.Manifest
+	s.Launcher = spec.LauncherCalled(s.Launcher)
 	switch {
 	case m != nil && s.Launcher != "" && s.Launcher != m.Launcher:
 		return &spec.Error{File: l.out.Origins["launcher"].String(), Msg: fmt.Sprintf("a %s can only be launched by %s, not %s", m.Kind, m.Launcher, s.Launcher),

@@ -130,7 +130,13 @@ func (l *loader) finish(sections sections) (*Loaded, error) {
 	if err := l.setPackages(s); err != nil {
 		return nil, err
 	}
+	if err := l.addSecrets(s); err != nil {
+		return nil, err
+	}
 	if err := l.chooseLauncher(s, sections); err != nil {
+		return nil, err
+	}
+	if err := l.checkOtherFlags(s); err != nil {
 		return nil, err
 	}
 	l.defaultName(s)

@@ -24,6 +24,8 @@ var scalarFlags = []scalarFlag{
 	{"max", "lifetime.max", "end the cluster `TIME` after its nodes are granted, the start of Ray included"},
 	{"idle", "lifetime.idle", "end the cluster when it was idle for `TIME`"},
 	{"keep", "lifetime.keep", "keep log and result for `TIME` after the end"},
+	{"restarts", "job.restarts.driver", "start the driver again if it failed, up to `N` times"},
+	{"share", "job.shareDir", "existing `DIR` on the nodes in which its group can read the run"},
 }
 
 // selectionFlags are the scalar flags of commands that only need to find clusters: --launcher, and what launchers register.
@@ -42,6 +44,13 @@ func FlagOf(key string) string {
 	for _, f := range slices.Concat(scalarFlags, selectionFlags()) {
 		if f.key == key {
 			return f.flag
+		}
+	}
+	for _, s := range spec.Substrates() {
+		for flag, other := range s.OtherFlags {
+			if other == key {
+				return flag
+			}
 		}
 	}
 	return ""
@@ -71,13 +80,20 @@ func AddSpec(fs *pflag.FlagSet) {
 	for _, f := range scalarFlags {
 		addString(fs, f.flag, "", f.usage)
 	}
-	addArray(fs, "workers", "", "number of workers, of a group if there are several: `[GROUP=]N`")
+	addArray(fs, "workers", "", "number of workers, of a group if there are several, MIN:MAX for an elastic one: `[GROUP=]N`")
+	for _, bound := range []string{"min-workers", "max-workers"} {
+		addArray(fs, bound, "", "the same as --workers MIN:MAX, one bound: `[GROUP=]N`")
+		fs.Lookup(bound).Hidden = true
+	}
 	addArray(fs, "cpus-per-worker", "", "CPUs of each worker: `[GROUP=]N`")
 	addArray(fs, "memory-per-worker", "", "memory of each worker, as in 16Gi: `[GROUP=]SIZE`")
 	addArray(fs, "gpus-per-worker", "", "GPUs of each worker: `[GROUP=][TYPE:]N`")
 	addEnv(fs)
 	addPackages(fs)
 	addArray(fs, "label", "", "label of the cluster: `KEY=VALUE`")
+	addArray(fs, "secret", "", "variable of the nodes with the value that `NAME` has on this machine, and in no record (secrets)")
+	addOtherFlags(fs)
+	addAliases(fs)
 }
 
 // AddJob adds the flags of commands that run a job on an existing cluster.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -16,6 +17,8 @@ func (l *loader) setFlags() error {
 		apply func(text string, o spec.Origin) error
 	}{
 		{"workers", l.setWorkers},
+		{"min-workers", l.setBound("minReplicas")},
+		{"max-workers", l.setBound("maxReplicas")},
 		{"cpus-per-worker", l.perWorker("cpus")},
 		{"memory-per-worker", l.perWorker("memory")},
 		{"gpus-per-worker", l.setGPUs},
@@ -52,39 +55,66 @@ func flagError(o spec.Origin, hint, format string, args ...any) error {
 // defaultGroup is the group that --workers N makes if the file has none.
 const defaultGroup = "worker"
 
+// setWorkers sets the number of workers of a group; MIN:MAX makes it elastic, and it begins with MIN.
 func (l *loader) setWorkers(text string, o spec.Origin) error {
 	group, n, named := cutGroup(text)
-	if least, most, ranged := strings.Cut(n, ":"); ranged {
-		return flagError(o, fmt.Sprintf("an elastic group has minReplicas: %s and maxReplicas: %s in the cluster file (`rayctl help elastic`)", least, most),
-			"%q is not a number of workers", n)
+	if dashed := dashedRange.FindStringSubmatch(n); dashed != nil {
+		return flagError(o, rangeHint(dashed[1], dashed[2]), "%q is not a number of workers", n)
 	}
+	if !named && n == "0" && len(l.doc.GroupNames()) == 0 {
+		return nil // no group, no workers
+	}
+	group, err := l.groupOf(group, named, o)
+	if err != nil {
+		return err
+	}
+	least, most, ranged := strings.Cut(n, ":")
+	if ranged {
+		for key, value := range map[string]string{"minReplicas": least, "maxReplicas": most} {
+			if err := l.doc.Set("workers."+group+"."+key, value, o); err != nil {
+				return err
+			}
+		}
+		if _, chosen := l.doc.Origins()["head.on"]; least == "0" && !chosen { // the head needs a node that stays
+			if err := l.doc.Set("head.on", "head", o); err != nil {
+				return err
+			}
+		}
+	}
+	return l.doc.Set("workers."+group+".replicas", least, o)
+}
+
+// dashedRange is a range as other tools write it; a group's size may not be negative.
+var dashedRange = regexp.MustCompile(`^([0-9]+)-([0-9]+)$`)
+
+// groupOf is the group that a flag means, which is made if the files have none.
+func (l *loader) groupOf(group string, named bool, o spec.Origin) (string, error) {
 	groups := l.doc.GroupNames()
 	switch {
 	case !named && len(groups) == 1:
 		group = groups[0]
 	case !named && len(groups) > 1:
-		return flagError(o, "name the group, as in --workers "+groups[0]+"=2", "the file has %d worker groups: %s", len(groups), strings.Join(groups, ", "))
-	case !named && n == "0":
-		return nil // no group, no workers
+		return "", flagError(o, "name the group, as in "+o.Source+" "+groups[0]+"=2", "the file has %d worker groups: %s", len(groups), strings.Join(groups, ", "))
 	case !named:
 		group = defaultGroup
 	}
-	if !slices.Contains(groups, group) {
-		// If the file has groups, the flag must name one; otherwise it makes its own.
-		if len(groups) > 0 && l.groupsFromFiles() {
-			return l.unknownGroup(group, groups, o)
-		}
-		if err := spec.CheckName(group); err != nil {
-			return flagError(o, "use lower-case letters, digits and -", "%q cannot be the name of a worker group", group)
-		}
-		l.doc.AddGroup(group, o)
+	if slices.Contains(groups, group) {
+		return group, nil
 	}
-	return l.doc.Set("workers."+group+".replicas", n, o)
+	// If the file has groups, the flag must name one; otherwise it makes its own.
+	if len(groups) > 0 && l.groupsFromFiles() {
+		return "", l.unknownGroup(group, groups, o)
+	}
+	if err := spec.CheckName(group); err != nil {
+		return "", flagError(o, "use lower-case letters, digits and -", "%q cannot be the name of a worker group", group)
+	}
+	l.doc.AddGroup(group, o)
+	return group, nil
 }
 
 func (l *loader) groupsFromFiles() bool {
 	for path, o := range l.doc.Origins() {
-		if strings.HasPrefix(path, "workers.") && strings.HasSuffix(path, ".name") && o.Source != "--workers" {
+		if strings.HasPrefix(path, "workers.") && strings.HasSuffix(path, ".name") && !strings.HasPrefix(o.Source, "--") {
 			return true
 		}
 	}

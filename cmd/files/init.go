@@ -41,8 +41,8 @@ func NewInit(a *app.App) *cobra.Command {
 		Example: "  rayctl init && rayctl run\n  rayctl init grpo --dir my-run\n  rayctl init github",
 		Args:    app.NoDash(1, "one template"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if o.template = app.First(args); o.template == "" {
-				o.template = "basic"
+			if len(args) > 0 {
+				o.template = args[0]
 			}
 			return a.Action(func(ctx context.Context) error { return runInit(ctx, a, o) })(c, args)
 		},
@@ -50,6 +50,8 @@ func NewInit(a *app.App) *cobra.Command {
 			return templateNames(), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
+	c.Flags().StringVar(&o.template, "template", "basic", "the same as TEMPLATE")
+	c.Flags().Lookup("template").Hidden = true
 	c.Flags().StringVar(&o.dir, "dir", ".", "write into this `DIR`")
 	c.Flags().BoolVar(&o.force, "force", false, "overwrite files that are there")
 	return c
@@ -63,6 +65,9 @@ func templateNames() []string {
 	return names
 }
 
+// otherTemplates are what people call templates.
+var otherTemplates = map[string]string{"rl": "grpo", "rlhf": "grpo", "training": "train", "trainer": "train", "serving": "serve"}
+
 // runInit writes the files of one template, all or none, except for programs that are there already.
 func runInit(_ context.Context, a *app.App, o *initOptions) error {
 	switch template, err := app.CITemplate(o.template); {
@@ -70,6 +75,9 @@ func runInit(_ context.Context, a *app.App, o *initOptions) error {
 		return err
 	case template != "":
 		o.template = template
+	}
+	if other := otherTemplates[o.template]; other != "" && !slices.Contains(templateNames(), o.template) {
+		o.template = other
 	}
 	if !slices.Contains(templateNames(), o.template) {
 		return app.UsageError("there are "+strings.Join(templateNames(), ", "), "there is no template %q", o.template)
@@ -117,7 +125,11 @@ func runInit(_ context.Context, a *app.App, o *initOptions) error {
 		a.Next("commit the file and push")
 		return nil
 	}
-	a.Next("`" + nextOf(o.template, filepath.Clean(o.dir)) + "`")
+	next := []string{"`" + nextOf(o.template, filepath.Clean(o.dir)) + "`"}
+	if o.template == "serve" {
+		next = append(next, "on a cluster that runs already, `rayctl serve apply -f "+shellescape.Quote(filepath.Join(o.dir, "serve.yaml"))+" NAME`")
+	}
+	a.Next(next...)
 	return nil
 }
 

@@ -16,7 +16,7 @@ import (
 type Substrate struct {
 	// Name is the launcher's name, as `launcher:` and --launcher give it, and the key of its section. Title is how the substrate spells itself.
 	Name, Title string
-	// OtherNames are what people call it, in lower case: a --launcher of such a name is answered with Name.
+	// OtherNames are what people call it, in lower case: as the launcher of a file or a flag such a name is taken for Name.
 	OtherNames []string
 	// On is the place where its clusters run, for messages such as "Starting run x on Slurm".
 	On string
@@ -148,12 +148,20 @@ func OtherFlag(name string) (launcher, key string) {
 	return "", ""
 }
 
-// LauncherMeant is the launcher that another name means, or the nearest; "" if there is none.
-func LauncherMeant(name string) string {
+// LauncherCalled is the launcher that people call so, else the name as it is.
+func LauncherCalled(name string) string {
 	for _, s := range registered {
 		if slices.Contains(s.OtherNames, strings.ToLower(name)) {
 			return s.Name
 		}
+	}
+	return name
+}
+
+// LauncherMeant is the launcher that another name means, or the nearest; "" if there is none.
+func LauncherMeant(name string) string {
+	if called := LauncherCalled(name); called != name {
+		return called
 	}
 	return nearest.Of(name, Launchers())
 }

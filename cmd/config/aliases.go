@@ -1,0 +1,85 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// aliases are what other tools call flags of commands that make clusters. They are accepted, and no help lists them.
+var aliases = map[string]string{
+	"timeout": "max", "time-limit": "max", "time": "max", "walltime": "max",
+	"cpus": "cpus-per-worker", "num-cpus": "cpus-per-worker", "cpu": "cpus-per-worker",
+	"gpus": "gpus-per-worker", "num-gpus": "gpus-per-worker", "gpu": "gpus-per-worker",
+	"memory": "memory-per-worker", "mem": "memory-per-worker",
+	"nodes": "workers", "num-nodes": "workers", "num-workers": "workers", "replicas": "workers",
+	"retries": "restarts", "max-retries": "restarts", "secrets": "secret", "secret-env": "secret", "share-dir": "share",
+}
+
+// addAliases makes a command accept the aliases of flags that it has.
+func addAliases(fs *pflag.FlagSet) {
+	fs.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if to := aliases[name]; to != "" {
+			name = to
+		}
+		return pflag.NormalizedName(name)
+	})
+}
+
+// addOtherFlags adds the flags of substrates' own tools that set a key of their section, such as --partition. No help lists them.
+func addOtherFlags(fs *pflag.FlagSet) {
+	for _, s := range spec.Substrates() {
+		for _, flag := range slices.Sorted(maps.Keys(s.OtherFlags)) {
+			addString(fs, flag, "", s.OtherFlags[flag])
+			fs.Lookup(flag).Hidden = true
+		}
+	}
+}
+
+// checkOtherFlags refuses such a flag where another launcher is in force, which would ignore it.
+func (l *loader) checkOtherFlags(s *spec.ClusterSpec) error {
+	for _, other := range spec.Substrates() {
+		for flag := range other.OtherFlags {
+			if f := lookup(l.opts.Flags, flag); f != nil && f.Changed && other.Name != s.Launcher {
+				return flagError(spec.Origin{Source: "--" + flag}, "add --launcher "+other.Name+", or leave it out", "it is for %s, and the launcher here is %s", other.Title, s.Launcher)
+			}
+		}
+	}
+	return nil
+}
+
+// setBound sets the smallest or largest number of workers of a group.
+func (l *loader) setBound(key string) func(string, spec.Origin) error {
+	return func(text string, o spec.Origin) error {
+		group, n, named := cutGroup(text)
+		group, err := l.groupOf(group, named, o)
+		if err != nil {
+			return err
+		}
+		return l.doc.Set("workers."+group+"."+key, n, o)
+	}
+}
+
+// addSecrets adds the secrets of flags: only their names, because other users of the machine can read a command line.
+func (l *loader) addSecrets(s *spec.ClusterSpec) error {
+	var names []string
+	l.add("secret", "secrets", &names, nil)
+	for _, name := range names {
+		if _, _, pair := cutGroup(name); pair {
+			return flagError(spec.Origin{Source: "--secret"}, "give its NAME alone: the value is taken from your environment", "a command line is shown to other users of the machine")
+		}
+		if !slices.ContainsFunc(s.Secrets, func(has spec.Secret) bool { return has.Name == name }) {
+			s.Secrets = append(s.Secrets, spec.Secret{Name: name})
+		}
+	}
+	return nil
+}
+
+// rangeHint is how to write an elastic group's size.
+func rangeHint(least, most string) string {
+	return fmt.Sprintf("write MIN:MAX, as in --workers %s:%s", least, most)
+}
