@@ -1,24 +1,44 @@
 package cmd
 
 import (
-	"io"
+	"cmp"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/docs"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/nearest"
+	"github.com/rayctl/rayctl/launcher/spec/schema"
 )
 
-// topics are subjects that people look for in the help and that no command has: the document about each.
+// topics are subjects that people look for in the help and that no command has: the document about each, or a section of it.
 var topics = map[string]string{
 	"elastic": "elastic.md", "elasticity": "elastic.md", "autoscaling": "elastic.md", "autoscaler": "elastic.md", "scaling": "elastic.md",
 	"ci": "ci.md", "sharing": "sharing.md", "share": "sharing.md", "own-trainer": "own-trainer.md", "early-head": "early-head.md", "commands": "commands.md", "flows": "how-a-command-flows.md", "how-a-command-flows": "how-a-command-flows.md", "sites": "sites.md", "site": "sites.md", "keeper": "keeper.md",
-	"signals": "how-a-command-flows.md", "ctrl-c": "how-a-command-flows.md", "exit-codes": "how-a-command-flows.md", "exitcodes": "how-a-command-flows.md", "exit": "how-a-command-flows.md",
-	"warning": "own-trainer.md", "checkpoints": "own-trainer.md", "time-limit": "own-trainer.md", "variables": "cluster-file.md", "environment": "cluster-file.md",
+	"signals": ctrlC, "signal": ctrlC, "ctrl-c": ctrlC, "interrupt": ctrlC, "interrupts": ctrlC, "exit-codes": exitCodes, "exitcodes": exitCodes, "exit": exitCodes, "codes": exitCodes, "causes": exitCodes,
+	"warning": "own-trainer.md", "checkpoints": "own-trainer.md", "checkpoint": "own-trainer.md", "resume": "own-trainer.md", "time-limit": "own-trainer.md", "variables": "cluster-file.md", "environment": "cluster-file.md",
 	"file": "cluster-file.md", "cluster-file": "cluster-file.md", "yaml": "cluster-file.md", "profiles": "cluster-file.md",
 }
+
+// Sections for users of a document about the code.
+const (
+	ctrlC     = "how-a-command-flows.md#Ctrl-C"
+	exitCodes = "how-a-command-flows.md#Exit codes"
+)
+
+// keyMeant are what people call keys of the cluster file.
+var keyMeant = map[string]string{
+	"retry": "job.restarts", "retries": "job.restarts", "restart": "job.restarts", "output": "job.outputDir", "outputs": "job.outputDir", "results": "job.outputDir", "secret": "secrets",
+	"packages": "job.pip", "dependencies": "job.pip", "requirements": "job.pip", "timeout": "lifetime.max", "gpu": "gpus", "cpu": "cpus",
+}
+
+// subjects are those that the help lists.
+const subjects = "elastic, ci, sharing, sites, slurm, kuberay, checkpoints, signals, exit-codes, variables, cluster-file"
 
 // addHelp makes `rayctl help` refuse what is no command, for which cobra prints the help of the command above. It shows the document of a subject and the
 // reference of a key of the cluster file, and names what a verb of other tools is here, or the nearest command. `rayctl explain` is for keys first.
@@ -31,7 +51,7 @@ func addHelp(a *app.App, root *cobra.Command) {
 	show := help.Run
 	help.Use, help.Aliases, help.Short = "help [COMMAND | KEY | SUBJECT]", []string{"explain"}, "Help about a command, a key of the cluster file, or a subject"
 	help.Long = "help shows the help of a command, what a key of the cluster file means (a whole path or its last name), or the document about a subject: " +
-		"elastic, ci, sharing, sites, slurm, kuberay, checkpoints, signals, exit-codes, variables, cluster-file and others."
+		subjects + " and others."
 	help.Run, help.Example = nil, "  rayctl help run\n  rayctl help job.restarts\n  rayctl help elastic | less"
 	help.RunE = func(c *cobra.Command, args []string) error {
 		if c.CalledAs() == "explain" && len(args) == 1 {
@@ -40,9 +60,21 @@ func addHelp(a *app.App, root *cobra.Command) {
 			}
 		}
 		found, rest, err := root.Find(args)
+		word := strings.ToLower(app.First(args))
 		switch {
 		case err != nil:
 			return err
+		case len(args) == 1 && topics[word] != "" && found.Hidden: // share is a verb elsewhere
+			return helpSubject(a, root, args)
+		case len(args) == 1 && keyMeant[word] != "" && found.Hidden:
+			return helpSubject(a, root, args)
+		case len(args) == 1 && found != root && found.Name() != args[0]: // job is a key, and another name of the command jobs
+			if is, err := helpKeys(a.Out, word); is {
+				a.UI.Note("`rayctl help %s` is about the command %s", found.Name(), found.Name())
+				return err
+			}
+			show(c, args)
+			return nil
 		case found.DisableFlagParsing && found.Hidden && found.RunE != nil:
 			return found.RunE(found, nil)
 		case len(rest) == 0 || !found.HasSubCommands():
@@ -59,18 +91,35 @@ func addHelp(a *app.App, root *cobra.Command) {
 func helpSubject(a *app.App, root *cobra.Command, words []string) error {
 	word := strings.ToLower(words[0])
 	document := topics[word]
-	if l := spec.LauncherMeant(word); document == "" && l != "" {
+	if l := spec.LauncherMeant(word); document == "" && l != "" && spec.LauncherCalled(word) == l {
 		document = l + ".md"
 	}
 	if text := docs.Read(document); text != "" {
-		_, err := io.WriteString(a.Out, text)
-		return err
+		return terminal.WriteLine(a.Out, strings.TrimSuffix(text, "\n"))
 	}
-	if found, err := helpKeys(a.Out, word); found {
+	if found, err := helpKeys(a.Out, cmp.Or(keyMeant[word], word)); found {
 		return err
 	}
 	if l := spec.LauncherMeant(word); l != "" {
 		return app.UsageError("`rayctl doctor --launcher "+l+"` checks what it needs, and `rayctl help cluster-file` lists its keys", "there is no command `rayctl %s`", words[0])
 	}
-	return app.UnknownCommand(root, words)
+	root.SuggestionsMinimumDistance = 2
+	if len(root.SuggestionsFor(word)) > 0 {
+		return app.UnknownCommand(root, words)
+	}
+	if near := nearSubject(word); near != "" {
+		return app.UsageError("did you mean `rayctl help "+near+"`?", "there is no command, key or subject %q", words[0])
+	}
+	return app.UsageError("`rayctl --help` lists the commands, and the subjects are "+subjects, "there is no command, key or subject %q", words[0])
+}
+
+// nearSubject is the subject or key that a mistyped word means; "" if none is near.
+func nearSubject(word string) string {
+	names := slices.Sorted(maps.Keys(topics))
+	for _, section := range schema.Reference() {
+		for _, f := range section.Fields {
+			names = append(names, plainPath.Replace(f.Path))
+		}
+	}
+	return nearest.Of(word, names)
 }

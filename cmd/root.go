@@ -28,7 +28,8 @@ func NewRoot(a *app.App) *cobra.Command {
 		Use:   "rayctl",
 		Short: "Run Ray clusters and jobs on this machine, Slurm or Kubernetes (KubeRay)",
 		Long: "rayctl starts a Ray cluster on this machine, on Slurm or on Kubernetes with KubeRay, runs a job on it,\n" +
-			"follows its output, exits with its exit code, and leaves nothing behind.",
+			"follows its output, exits with its exit code, and leaves nothing behind.\n" +
+			"`rayctl help SUBJECT` explains: " + subjects + ".",
 		Example: "  rayctl run -- python train.py         # the whole life of one job\n" +
 			"  rayctl up && rayctl submit -- python a.py && rayctl down",
 		Version: thisBuild().String(), // people try --version first; same text as the command

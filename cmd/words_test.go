@@ -23,36 +23,37 @@ func TestVerbsOfOtherTools(t *testing.T) {
 		}
 	}
 	for line, want := range map[string]string{
-		"get clusters":    "`rayctl ls` lists clusters",
-		"attach dev -f":   "`rayctl logs -f NAME` follows a run, `rayctl exec NAME` opens a shell",
-		"kill dev":        "`rayctl down --now NAME` ends a cluster at once, `rayctl stop JOB` stops a job",
-		"nodes":           "`rayctl status NAME` lists the nodes",
-		"watch dev":       "`rayctl status -w NAME`",
-		"tail -n 5 dev":   "`rayctl logs -f NAME`",
-		"login":           "`rayctl doctor` checks them",
-		"start --head":    "`rayctl up` makes a cluster that stays",
-		"launch":          "`rayctl run -- COMMAND` runs one job",
-		"plan":            "`rayctl render` shows",
-		"queue":           "`rayctl ls` lists the clusters that wait",
-		"job submit -x":   "`rayctl submit -- COMMAND`",
-		"job status x":    "`rayctl jobs ID`",
-		"job logs x":      "`rayctl logs JOB`",
-		"serve run a:b":   "`rayctl serve apply -f serve.yaml` deploys it",
-		"serve config":    "`rayctl serve status -o json`",
-		"share x":         "a group can read a run in the directory of job.shareDir (`rayctl logs DIR/NAME`)",
-		"ui":              "`rayctl dashboard NAME`",
-		"results x":       "`rayctl cp NAME: DIR`",
-		"prune -f":        "`rayctl gc`",
-		"tune":            "`rayctl run -- python tune.py`",
-		"exec ray status": "Put the command after `--`: rayctl exec -- ray status",
-		"jupyter lab":     "`eval \"$(rayctl env NAME)\"`",
-		"help attach":     "`rayctl logs -f NAME` follows a run",
-		"help statu":      "did you mean `rayctl status`?",
-		"cost":            "`rayctl history` lists what ended runs have cost",
-		"init ci":         "the CI system is not said: `rayctl init github` writes a GitHub workflow",
-		"help nosuch":     "`rayctl --help` lists the commands",
-		"help jobs x":     "there is no command `rayctl jobs x`: `rayctl jobs --help` lists the commands",
-		"runn":            "did you mean `rayctl run`?",
+		"get clusters":       "`rayctl ls` lists clusters",
+		"attach dev -f":      "`rayctl logs -f NAME` follows a run, `rayctl exec NAME` opens a shell",
+		"kill dev":           "`rayctl down --now NAME` ends a cluster at once, `rayctl stop JOB` stops a job",
+		"nodes":              "`rayctl status NAME` lists the nodes",
+		"watch dev":          "`rayctl status -w NAME`",
+		"tail -n 5 dev":      "`rayctl logs -f NAME`",
+		"login":              "`rayctl doctor` checks them",
+		"start --head":       "`rayctl up` makes a cluster that stays",
+		"launch":             "`rayctl run -- COMMAND` runs one job",
+		"plan":               "`rayctl render` shows",
+		"queue":              "`rayctl ls` lists the clusters that wait",
+		"job submit -x":      "`rayctl submit -- COMMAND`",
+		"job status x":       "`rayctl jobs ID`",
+		"job logs x":         "`rayctl logs JOB`",
+		"serve run a:b":      "`rayctl serve apply -f serve.yaml` deploys it",
+		"serve config":       "`rayctl serve status -o json`",
+		"share x":            "a group can read a run in the directory of job.shareDir (`rayctl logs DIR/NAME`)",
+		"ui":                 "`rayctl dashboard NAME`",
+		"results x":          "`rayctl cp NAME: DIR`",
+		"prune -f":           "`rayctl gc`",
+		"tune":               "`rayctl run -- python tune.py`",
+		"exec ray status":    "Put the command after `--`: rayctl exec -- ray status",
+		"jupyter lab":        "`eval \"$(rayctl env NAME)\"`",
+		"help attach":        "`rayctl logs -f NAME` follows a run",
+		"help statu":         "did you mean `rayctl status`?",
+		"cost":               "`rayctl history` lists what ended runs have cost",
+		"init ci":            "the CI system is not said: `rayctl init github` writes a GitHub workflow",
+		"help nosuch":        "there is no command, key or subject \"nosuch\": `rayctl --help` lists the commands, and the subjects are elastic, ci,",
+		"help lifetime.idel": "did you mean `rayctl help lifetime.idle`?",
+		"help jobs x":        "there is no command `rayctl jobs x`: `rayctl jobs --help` lists the commands",
+		"runn":               "did you mean `rayctl run`?",
 	} {
 		refused(t, line, want)
 	}
@@ -62,7 +63,16 @@ func TestVerbsOfOtherTools(t *testing.T) {
 func TestHelpSubjects(t *testing.T) {
 	for line, want := range map[string]string{
 		"help elastic":       "# Elastic",
-		"help signals":       "Exit codes",
+		"help signals":       "## Ctrl-C\n\n| command |",
+		"help exit-codes":    "## Exit codes\n\n`run`",
+		"help job":           "job (map)\n",
+		"help share":         "job.shareDir",
+		"help retries":       "job.restarts (map)",
+		"help output":        "job.outputDir (",
+		"help secret":        "secrets (",
+		"help resume":        "# Bring your own trainer",
+		"help partition":     "slurm.partition (",
+		"--help":             "exit-codes, variables",
 		"help warning":       "RAYCTL_ENDS_AT",
 		"help Kubernetes":    "Role",
 		"help slurm":         "partition",
@@ -84,6 +94,9 @@ func TestHelpSubjects(t *testing.T) {
 				t.Errorf("%s: code %d, stdout %q", line, code, out)
 			}
 			continue
+		}
+		if note := "`rayctl help jobs` is about the command jobs\n"; line == "help job" && stderr.String() == note {
+			stderr.Reset()
 		}
 		if code != 0 || stderr.Len() > 0 || !strings.Contains("\n"+out.String(), want) || strings.HasPrefix(out.String(), "<!--") {
 			t.Errorf("%s: code %d, stderr %q, stdout %.300q", line, code, stderr, out)

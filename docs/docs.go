@@ -3,6 +3,7 @@ package docs
 
 import (
 	"embed"
+	"regexp"
 	"strings"
 )
 
@@ -11,8 +12,24 @@ import (
 //go:embed adding-a-launcher.md ci.md cluster-file.md commands.md early-head.md elastic.md how-a-command-flows.md keeper.md kuberay.md own-trainer.md sharing.md sites.md slurm.md
 var files embed.FS
 
-// Read is the text of a document, such as elastic.md; "" if there is none.
+// Read is the text of a document, such as elastic.md, or of one section, such as how-a-command-flows.md#Exit codes; "" if there is none.
 func Read(name string) string {
+	name, title, part := strings.Cut(name, "#")
+	if text := whole(name); !part || text == "" {
+		return text
+	}
+	_, text, found := strings.Cut(whole(name), "\n## "+title+"\n")
+	if !found {
+		return ""
+	}
+	text, _, _ = strings.Cut(text, "\n## ")
+	return "## " + title + "\n" + marks.ReplaceAllString(text, "")
+}
+
+// marks are comments for those who would edit a part.
+var marks = regexp.MustCompile(`(?m)^<!--.*-->\n`)
+
+func whole(name string) string {
 	text, err := files.ReadFile(name)
 	if err != nil {
 		return ""
