@@ -105,6 +105,8 @@ func (e *Endpoint) Close() error {
 
 // Payload is what a launch carries beside the spec: the packages of the job, made while the cluster starts.
 type Payload struct {
+	// DryRun is true for Validate alone, without a launch after it: it installs nothing, and warns of what the launch would install.
+	DryRun bool
 	// Packages packs the working directory and py_modules. It is called at most once, after the cluster began to start, and
 	// not at all when the cluster already exists. nil: nothing to pack.
 	Packages func(ctx context.Context) (*Packages, error)

@@ -46,7 +46,13 @@ func (a *App) Logger() *slog.Logger {
 	if !a.Verbose {
 		return slog.New(slog.DiscardHandler)
 	}
-	return slog.New(slog.NewTextHandler(a.UI.LogWriter(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	bare := func(groups []string, attr slog.Attr) slog.Attr { // the lines are for people: without time and level
+		if len(groups) == 0 && (attr.Key == slog.TimeKey || attr.Key == slog.LevelKey) {
+			return slog.Attr{}
+		}
+		return attr
+	}
+	return slog.New(slog.NewTextHandler(a.UI.LogWriter(), &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: bare}))
 }
 
 // Action is a cobra RunE whose context ends with SIGINT, SIGTERM or SIGHUP. This suffices for commands that only watch or query.

@@ -28,7 +28,7 @@ type Output struct {
 // Add adds the flag to a command that has these formats beside the one for people.
 func (o *Output) Add(c *cobra.Command, allowed ...string) {
 	o.allowed = allowed
-	c.Flags().StringVarP(&o.Format, "output", "o", "", "output format: "+strings.Join(allowed, ", "))
+	c.Flags().StringVarP(&o.Format, "output", "o", "", "output `FORMAT`: "+strings.Join(allowed, ", "))
 	c.Flags().BoolFunc("json", "the same as -o json", func(string) error { o.Format = FormatJSON; return nil })
 	c.Flags().Lookup("json").Hidden = true
 	Complete(c, "output", cobra.FixedCompletions(allowed, cobra.ShellCompDirectiveNoFileComp))

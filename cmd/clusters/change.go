@@ -178,6 +178,7 @@ func dryUp(ctx context.Context, a *app.App, o *upOptions, l launcher.Launcher, s
 			return err
 		}
 	}
+	a.UI.Clear()
 	if done, err := o.output.Structured(a.Out, plan); done || err != nil {
 		return err
 	}
@@ -235,6 +236,7 @@ func dryRun(ctx context.Context, a *app.App, o *runOptions, l launcher.Launcher,
 			return err
 		}
 	}
+	a.UI.Clear()
 	if done, err := o.output.Structured(a.Out, plan); done || err != nil {
 		return err
 	}

@@ -230,7 +230,11 @@ func selectedClusters(ctx context.Context, a *app.App, o *downOptions) ([]*app.C
 		}
 	}
 	if len(out) == 0 {
-		a.UI.Note("there is no such cluster")
+		if o.all {
+			a.UI.Note("there is no cluster of yours")
+		} else {
+			a.UI.Note("there is no such cluster")
+		}
 	}
 	return out, nil
 }

@@ -166,13 +166,20 @@ func runHistory(ctx context.Context, a *app.App, o *historyOptions) error {
 		return err
 	}
 	rows := [][]string{{"NAME", "LAUNCHER", "ENDED", "TOOK", "NODE-SECONDS", "EXIT", "CAUSE", "COMMAND"}}
-	wide := o.output.Format == app.FormatWide
+	wide, narrow := o.output.Format == app.FormatWide, o.output.Text() && terminal.Narrow(a.Out)
+	if narrow { // what fits beside one another; -o wide has all
+		rows[0] = []string{"NAME", "ENDED", "TOOK", "EXIT", "CAUSE", "COMMAND"}
+	}
 	if wide {
 		rows[0] = append(rows[0], "REASON")
 	}
 	for _, p := range list {
 		if o.output.Format == app.FormatName {
 			fmt.Fprintln(a.Out, terminal.Clean(p.Name))
+			continue
+		}
+		if narrow {
+			rows = append(rows, []string{p.Name, terminal.Ago(a.Now(), p.Ended) + " ago", launcher.Human(p.Ended.Sub(p.Created).Seconds()), p.exitCode(), terminal.OrDash(p.Exit.Cause), terminal.OrDash(terminal.Shorten(p.command(), false))})
 			continue
 		}
 		row := []string{p.Name, p.Launcher, terminal.Stamp(p.Ended), launcher.Human(p.Ended.Sub(p.Created).Seconds()), nodeSeconds(p.Usage), p.exitCode(), terminal.OrDash(p.Exit.Cause), terminal.OrDash(terminal.Shorten(p.command(), wide))}

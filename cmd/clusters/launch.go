@@ -94,7 +94,7 @@ const defaultDisconnect = "2m"
 type disconnectFlag struct{ text string }
 
 func (d *disconnectFlag) add(c *cobra.Command, byDefault string) {
-	c.Flags().StringVar(&d.text, "end-on-disconnect", "", "end the cluster if no rayctl watches it for this time; 0: never (default: "+byDefault+")")
+	c.Flags().StringVar(&d.text, "end-on-disconnect", "", "end the cluster if no rayctl watches it for `TIME`; 0: never (default: "+byDefault+")")
 	c.Flags().Lookup("end-on-disconnect").NoOptDefVal = defaultDisconnect
 }
 

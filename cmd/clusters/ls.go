@@ -112,7 +112,7 @@ func printClusters(a *app.App, o *lsOptions, all []launcher.Status) error {
 	case o.output.Format == app.FormatName:
 		return nil
 	case len(all) == 0:
-		a.UI.Note("there is no cluster")
+		a.UI.Note("there is no cluster: `rayctl history` lists those that have ended")
 		return nil
 	}
 	return terminal.Table(a.Out, rows)

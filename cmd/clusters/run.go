@@ -65,7 +65,7 @@ func NewRun(a *app.App) *cobra.Command {
 	o.config.AddSpec(c)
 	f := c.Flags()
 	o.disconnect.add(c, "2m if CI=true and not --detach, else never")
-	f.StringVar(&o.onInterrupt, "on-interrupt", interrupt.Ask, "what Ctrl-C and SIGTERM do: stop or detach (default: stop; Ctrl-C on a terminal asks)")
+	f.StringVar(&o.onInterrupt, "on-interrupt", interrupt.Ask, "what Ctrl-C and SIGTERM do: `ACTION` stop or detach (default: stop; Ctrl-C on a terminal asks)")
 	app.Complete(c, "on-interrupt", cobra.FixedCompletions([]string{interrupt.Stop, interrupt.Detach}, cobra.ShellCompDirectiveNoFileComp))
 	o.reports.Add(c)
 	f.BoolVarP(&o.detach, "detach", "d", false, "return once the launch is committed, and print the run's name")
@@ -93,7 +93,7 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 	if payload.EndOnDisconnect, err = o.disconnect.value(a, !o.detach); err != nil {
 		return err
 	}
-	if o.dryRun {
+	if payload.DryRun = o.dryRun; o.dryRun {
 		return dryRun(ctx, a, o, l, c, payload)
 	}
 	name := c.Spec.Name
@@ -102,7 +102,7 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 		a.UI.Note("Starting run %s %s (%s)", a.UI.Paint(terminal.Bold, name), c.On(), c.Reason)
 	case s.SpecHash != spec.Hash(c.Spec): // the launch refuses the name and says why
 	case s.Phase.Ended():
-		a.UI.Note("Run %s ended at %s, and this is its record: another --name is a new run, and --recreate replaces this one", name, terminal.Stamp(s.Since))
+		a.UI.Note("Run %s ended at %s, and this is its record: another --name is a new run, and --recreate replaces this one; files in a job.outputDir of the cluster file stay", name, terminal.Stamp(s.Since))
 	default:
 		a.UI.Note("Run %s exists since %s and is shown again: another --name is a new run", name, terminal.Stamp(s.Created))
 	}

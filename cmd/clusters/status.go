@@ -156,7 +156,7 @@ func printStatus(a *app.App, w io.Writer, of served.Status, used *launcher.Usage
 	rows := [][]string{
 		{"name", s.Name},
 		{"launcher", s.Launcher + " " + s.Where},
-		{"phase", watcher.PhaseLine(s) + " (" + terminal.Ago(now, s.Since) + ")"},
+		{"phase", watcher.PhaseLine(s) + " (" + since(now, s) + ")"},
 		{"nodes", fmt.Sprintf("%d of %d ready", ready, wanted)},
 	}
 	if s.Head.RayVersion != "" {
@@ -211,6 +211,14 @@ func printStatus(a *app.App, w io.Writer, of served.Status, used *launcher.Usage
 	return printDetails(w, s, a.Verbose)
 }
 
+// since is how long a cluster has been in its phase, or when it ended.
+func since(now time.Time, s launcher.Status) string {
+	if s.Phase.Ended() {
+		return "at " + terminal.Stamp(s.Since)
+	}
+	return terminal.Ago(now, s.Since)
+}
+
 // endRows list the limits that will end a running cluster, the earliest first.
 func endRows(s launcher.Status, now time.Time) (rows [][]string) {
 	if s.Phase.Ended() {
@@ -252,6 +260,12 @@ func printDetails(w io.Writer, s launcher.Status, verbose bool) error {
 		}
 		fmt.Fprintln(w)
 		if err := terminal.Table(w, rows); err != nil {
+			return err
+		}
+	}
+	if verbose && len(s.Groups) > 0 {
+		fmt.Fprintln(w)
+		if err := report.GroupTable(w, s.Groups); err != nil {
 			return err
 		}
 	}

@@ -85,7 +85,7 @@ func runUp(ctx context.Context, a *app.App, o *upOptions) error {
 	if payload.EndOnDisconnect, err = o.disconnect.value(a, false); err != nil {
 		return err
 	}
-	if o.dryRun {
+	if payload.DryRun = o.dryRun; o.dryRun {
 		return dryUp(ctx, a, o, l, c.Spec, payload)
 	}
 	id := launcher.ID(c.Spec.Name)

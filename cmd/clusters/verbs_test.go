@@ -46,7 +46,7 @@ func TestRunLines(t *testing.T) {
 		{Args: "run --name a --junit r.xml -- true", Made: "r.xml", Out: "hello\n", Calls: []string{"launch a"}},
 		{Args: "run --name a --recreate -- true", Out: "hello\n", Calls: []string{"terminate a", "launch a"}},
 		{Args: "run --name a --end-on-disconnect -d -- true", Out: "a\n", Calls: []string{"launch a"}},
-		{Before: "run --name a -- true", Args: "run --name a -- true", Out: "hello\n", Err: "Run a ended at 2026-01-02T03:04:35Z, and this is its record: another --name is a new run, and --recreate replaces this one\n", Calls: []string{"launch a"}},
+		{Before: "run --name a -- true", Args: "run --name a -- true", Out: "hello\n", Err: "Run a ended at 2026-01-02T03:04:35Z, and this is its record: another --name is a new run, and --recreate replaces this one; files in a job.outputDir of the cluster file stay\n", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "run --name a -o json -- true", Out: `"cause": "succeeded"`, JSON: true, Err: "hello\n", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "run --name a -- false", Code: runstate.CodeSpec, Err: "the ended run a was a different one, with another command: true: choose another --name, or replace it with --recreate", Calls: []string{"launch a"}},
 		{Args: "run --name a --dry-run -- true", Out: "a would start on this machine (default launcher): true\n"},

@@ -34,7 +34,7 @@ func addAliases(fs *pflag.FlagSet) {
 func addOtherFlags(fs *pflag.FlagSet) {
 	for _, s := range spec.Substrates() {
 		for _, flag := range slices.Sorted(maps.Keys(s.OtherFlags)) {
-			addString(fs, flag, "", s.OtherFlags[flag])
+			addString(fs, flag, "", "`VALUE` of "+s.OtherFlags[flag])
 			fs.Lookup(flag).Hidden = true
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
@@ -85,9 +86,6 @@ func runCp(ctx context.Context, a *app.App, o *cpOptions) error {
 	if o.to.remote {
 		remote = o.to
 	}
-	if o.to.remote && remote.path == "" {
-		return app.UsageError("write NAME:PATH, like dev:/tmp/x", "the path on the cluster is empty")
-	}
 	c, err := a.Find(ctx, app.FindOptions{Name: remote.cluster, Config: &o.config, Ended: o.from.remote})
 	if err != nil {
 		return err
@@ -98,6 +96,11 @@ func runCp(ctx context.Context, a *app.App, o *cpOptions) error {
 	}
 	n := &nodeShell{ui: a.UI, e: e, id: c.ID, node: o.node}
 	src, target := o.from.path, ""
+	if o.to.remote && remote.path == "" {
+		if o.to.path, err = n.outputOf(ctx, c); err != nil {
+			return err
+		}
+	}
 	if o.to.remote {
 		target, err = n.upload(ctx, src, o.to.path)
 		target = string(c.ID) + ":" + target
@@ -119,6 +122,11 @@ func runCp(ctx context.Context, a *app.App, o *cpOptions) error {
 func (o *cpOptions) onePlaceEach() error {
 	if o.from.remote != o.to.remote {
 		return nil
+	}
+	if dir, _, colon := strings.Cut(o.from.path, ":"); colon && app.IsShared(dir) {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			return app.UsageError("`cp -r "+shellescape.Quote(dir)+" DST` copies it, and `rayctl logs "+shellescape.Quote(dir)+"` shows the output", "%s is a directory of this machine, with what is shared of a run", dir)
+		}
 	}
 	if _, err := os.Lstat(o.from.path); !o.from.remote && err != nil && spec.CheckName(o.from.path) == nil {
 		return app.UsageError(fmt.Sprintf("`rayctl cp %s: DST` copies the output directory of a run, NAME:PATH a file", o.from.path), "there is no file %s here", o.from.path)

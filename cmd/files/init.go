@@ -50,7 +50,7 @@ func NewInit(a *app.App) *cobra.Command {
 			return templateNames(), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
-	c.Flags().StringVar(&o.template, "template", "basic", "the same as TEMPLATE")
+	c.Flags().StringVar(&o.template, "template", "basic", "the same as the argument `TEMPLATE`")
 	c.Flags().Lookup("template").Hidden = true
 	c.Flags().StringVar(&o.dir, "dir", ".", "write into this `DIR`")
 	c.Flags().BoolVar(&o.force, "force", false, "overwrite files that are there")

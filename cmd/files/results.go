@@ -7,6 +7,7 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/driverio"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
@@ -32,10 +33,50 @@ func (n *nodeShell) source(ctx context.Context, c *app.Cluster, given string) (s
 		return given, nil
 	case !s.Phase.Ended():
 		return n.inOutput(ctx, s.Job.OutputDir, given)
-	case s.Job == nil || !path.IsAbs(s.Job.OutputDir):
-		return "", launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "give an absolute path; what a driver writes to $RAYCTL_OUTPUT_DIR is found by its name after the end", "cluster %s has ended without an output directory, in which %q could be", c.ID, given)
 	}
-	return path.Join(s.Job.OutputDir, given), nil
+	return n.ofEnded(ctx, s, given)
+}
+
+// ofEnded is a relative path of an ended run: in its output directory, or in the directory in which the driver began, which is often one of this machine.
+func (n *nodeShell) ofEnded(ctx context.Context, s launcher.Status, given string) (string, error) {
+	output, began := "", ""
+	if s.Job != nil {
+		output, began = s.Job.OutputDir, driverio.Directory(s.Job.Entrypoint)
+	}
+	if !path.IsAbs(output) {
+		output = ""
+	}
+	for _, dir := range []string{output, began} {
+		if dir == "" {
+			continue
+		}
+		if found, err := n.inOutput(ctx, dir, given); err != nil || found != given {
+			return found, err
+		}
+	}
+	const hint = "give an absolute path; what a driver writes to $RAYCTL_OUTPUT_DIR is found by its name after the end"
+	switch {
+	case output == "" && began == "":
+		return "", launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, hint, "cluster %s has ended without an output directory, in which %q could be", s.Name, given)
+	case output == "":
+		return "", launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, hint, "there is no %q in %s, in which the driver of %s ran", given, began, s.Name)
+	case began == "":
+		return "", launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, hint, "there is no %q in the output directory of %s, %s", given, s.Name, output)
+	default:
+		return "", launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, hint, "there is no %q in the output directory of %s, %s, nor in %s, in which the driver ran", given, s.Name, output, began)
+	}
+}
+
+// outputOf is where an upload without a path goes: the output directory, as scp takes the home directory.
+func (n *nodeShell) outputOf(ctx context.Context, c *app.Cluster) (string, error) {
+	s, err := c.Status(ctx)
+	if err != nil {
+		return "", err
+	}
+	if s.Job == nil || !path.IsAbs(s.Job.OutputDir) {
+		return "", app.UsageError("write NAME:PATH, like dev:/tmp/x", "the path on the cluster is empty, and %s has no output directory", s.Name)
+	}
+	return s.Job.OutputDir, nil
 }
 
 // inOutput is the path in the output directory, if it is there, else as it was given: a command on the node begins in another directory.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"al.essio.dev/pkg/shellescape"
@@ -40,12 +41,14 @@ func newApply(a *app.App) *cobra.Command {
 			"Applications that the file does not name are deleted. On this machine and on Slurm, Serve listens on 127.0.0.1 and a free port, unless http_options\n" +
 			"names others.",
 		Example: "  rayctl serve apply -f serve.yaml\n  rayctl serve apply -f - dev < serve.yaml",
-		Args:    app.NoDash(1, "one cluster"),
-		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) == 1 && strings.Contains(args[0], ":") {
-				return app.UsageError("`rayctl init serve` writes one, and so does `serve build "+shellescape.Quote(args[0])+" -o serve.yaml` of Ray",
-					"%q is an application's import path, and `rayctl serve apply` needs a config file", args[0])
+		Args: func(c *cobra.Command, args []string) error {
+			if i := slices.IndexFunc(args, func(arg string) bool { return strings.Contains(arg, ":") }); i >= 0 {
+				return app.UsageError("`rayctl init serve` writes one, and so does `serve build "+shellescape.Quote(args[i])+" -o serve.yaml` of Ray",
+					"%q is an application's import path, and `rayctl serve apply` needs a config file", args[i])
 			}
+			return app.NoDash(1, "one cluster")(c, args)
+		},
+		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.chooseFile(a); err != nil {
 				return err
 			}

@@ -40,6 +40,7 @@ func newDelete(a *app.App) *cobra.Command {
 		ValidArgsFunction: a.CompleteClusters,
 	}
 	o.dashboard.Add(a, c)
+	app.Accept(c.Flags(), "yes", "y", "delete never asks")
 	c.Flags().BoolVar(&o.all, "all", false, "delete all applications")
 	c.Flags().BoolVar(&o.noWait, "no-wait", false, "do not wait until they have ended")
 	return c

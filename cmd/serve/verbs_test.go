@@ -52,6 +52,8 @@ func TestServeLines(t *testing.T) {
 		{Args: "serve delete dev --no-wait", Err: "there are no applications any more"},
 		{Args: "serve apply dev", Code: runstate.CodeUsage, Err: "`rayctl serve apply` needs a config file, and there is no serve.yaml here: give -f FILE, or `rayctl init serve` writes one"},
 		{Args: "serve deploy app:app", Code: runstate.CodeUsage, Err: "\"app:app\" is an application's import path, and `rayctl serve apply` needs a config file: `rayctl init serve` writes one"},
+		{Args: "serve deploy dev app:app", Code: runstate.CodeUsage, Err: "\"app:app\" is an application's import path, and `rayctl serve apply` needs a config file: `rayctl init serve` writes one"},
+		{Args: "serve delete dev -y", Err: "there are no applications any more"},
 		{Args: "serve deploy dev", Files: map[string]string{"serve.yaml": good}, Out: "chat          /chat   RUNNING", Err: "using serve.yaml\n"},
 		{Args: "serve apply -f '' dev", Code: runstate.CodeUsage, Err: "--file is empty"},
 		{Args: "serve apply -f nosuch.yaml dev", Code: runstate.CodeSpec, Err: "Serve's config cannot be read: open nosuch.yaml: no such file or directory"},

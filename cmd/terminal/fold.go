@@ -8,8 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// words are a line's words with the spaces behind them. A command in backquotes is one word, so that it can be copied from the terminal.
-var words = regexp.MustCompile("((?:`[^`]*`|[^ ])+)( *)")
+// words are a line's words with the spaces behind them. A command in backquotes is one word, so that it can be copied from the terminal, and so is a number
+// with its unit.
+var words = regexp.MustCompile("((?:`[^`]*`|\\b[0-9.]+ (?:bytes|[KMG]iB|[KMG]?B|ms|s|min)\\b|[^ ])+)( *)")
 
 // colourCodes take no room on a terminal.
 var colourCodes = regexp.MustCompile("\x1b\\[[0-9;]*m")

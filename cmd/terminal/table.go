@@ -46,6 +46,12 @@ func columnsOf(w io.Writer) int {
 	return width
 }
 
+// Narrow reports whether w is a terminal with less room than a table of many columns needs.
+func Narrow(w io.Writer) bool {
+	width := columnsOf(w)
+	return width > 0 && width < 110
+}
+
 // column is a column's place: the line of its row, where it begins there, and how wide it is.
 type column struct{ line, begin, width int }
 

@@ -218,7 +218,11 @@ func (u *UI) draw() {
 	if u.text == "" || u.midLine || u.held {
 		return
 	}
-	line := []rune(fmt.Sprintf("%s (%s)", OneLine(u.text), launcher.Human(u.s.Now().Sub(u.since).Truncate(time.Second).Seconds())))
+	words := OneLine(u.text)
+	if took := u.s.Now().Sub(u.since).Truncate(time.Second); took > 0 {
+		words += " (" + launcher.Human(took.Seconds()) + ")"
+	}
+	line := []rune(words)
 	if w := u.width() - 1; len(line) > w {
 		line = append(line[:w-1], '…')
 	}

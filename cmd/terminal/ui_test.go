@@ -94,7 +94,7 @@ func TestHeldWhileTyping(t *testing.T) {
 		t.Errorf("written while the user types: %q", got)
 	}
 	u.Release()
-	if got := stderr.String()[before:]; !strings.Contains(got, "Ready (0.0 s)") {
+	if got := stderr.String()[before:]; !strings.Contains(got, "Ready") {
 		t.Errorf("afterwards: %q", got)
 	}
 }

@@ -66,6 +66,9 @@ func New(kubeconfig, kubeContext, namespace string) (*Client, error) {
 	overrides.Context.Namespace = namespace
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 	config, err := loader.ClientConfig()
+	if clientcmd.IsEmptyConfig(err) { // whose text is about a variable that nobody sets
+		return nil, launcher.Fail(runstate.CodeConfig, err, "set kuberay.kubeconfig or KUBECONFIG", "no Kubernetes is configured: there is no kubeconfig, or it is empty")
+	}
 	if err != nil {
 		return nil, launcher.Fail(runstate.CodeConfig, err, "set kuberay.kubeconfig or KUBECONFIG, and kuberay.context", "no Kubernetes is configured: %v", err)
 	}

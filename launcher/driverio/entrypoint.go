@@ -25,6 +25,23 @@ var entering = regexp.MustCompile(`^cd -- ` + quoted + ` (?:\|\| exit 1|2>/dev/n
 
 const quoted = `(?:[^\s'"]|'[^']*'|"'")+`
 
+// Directory is the directory that InDirectory wrote into a command; "" if it wrote none.
+func Directory(entrypoint string) string {
+	entrypoint = strings.TrimPrefix(strings.TrimPrefix(entrypoint, heading), prepareHeading)
+	found := entered.FindStringSubmatch(entering.FindString(entrypoint))
+	if found == nil {
+		return ""
+	}
+	parts := strings.Split(found[1], `'"'"'`) // as shellescape quotes a '
+	for i, part := range parts {
+		parts[i] = strings.ReplaceAll(part, "'", "")
+	}
+	return strings.Join(parts, "'")
+}
+
+// entered is the directory of that line.
+var entered = regexp.MustCompile(`^cd -- (` + quoted + `) (?:\|\| exit 1|2>/dev/null)`)
+
 // heading is the first line of the driver of a job with job.prepare: what it prints separates their outputs in the log (driver/rayjob.py).
 const heading = "echo '==> driver <=='\n"
 

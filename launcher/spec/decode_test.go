@@ -74,6 +74,7 @@ func TestDecodeErrors(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"unknown key", "name: a\n\n\n\n\n\nworker: []\n", `f.yaml:7: unknown key "worker": did you mean "workers"?`},
 		{"nested", "workers:\n- name: t\n  gpu: 1\n", `f.yaml:3: workers.t: unknown key "gpu": did you mean "gpus"?`},
+		{"a bound", "workers:\n- name: t\n  min: 1\n", `f.yaml:3: workers.t: unknown key "min": did you mean "minReplicas"?`},
 		{"case", "job:\n  workingdir: .\n", `f.yaml:2: job: unknown key "workingdir": did you mean "workingDir"?`},
 		{"elsewhere", "partition: gpu\n", `f.yaml:1: unknown key "partition": did you mean slurm.partition?`},
 		{"list elsewhere", "job:\n  packages: [a]\n", `f.yaml:2: job: unknown key "packages": did you mean local.packages?`},

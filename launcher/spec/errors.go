@@ -84,8 +84,13 @@ func (es Errors) orNil() error {
 func unknownKey(e entry, path string, t reflect.Type) *Error {
 	names := fieldNames(t)
 	hint := ""
-	if instead := insteadOf(e.key); instead != "" {
+	_, hasMin := findField(t, "minReplicas")
+	if bound := map[string]string{"min": "minReplicas", "max": "maxReplicas"}[strings.ToLower(e.key)]; hasMin && bound != "" {
+		hint = "did you mean \"" + bound + "\"?"
+	} else if instead := insteadOf(e.key); instead != "" {
 		hint = instead
+	} else if _, top := findField(reflect.TypeFor[ClusterSpec](), e.key); top && e.origin.Source == "--set" {
+		hint = "use --set " + e.key + "=VALUE"
 	} else if near := nearest.Of(e.key, names); near != "" {
 		hint = "did you mean \"" + near + "\"?"
 	} else if place := elsewhere(e.key); place != "" {

@@ -61,8 +61,32 @@ func (l *Launcher) Validate(ctx context.Context, s *spec.ClusterSpec, p launcher
 	if err := l.on.Require(ctx); err != nil {
 		return err
 	}
-	_, err := l.plan(ctx, l.cluster(s.Name), s, p)
+	if err := l.possible(s, p); err != nil {
+		return err
+	}
+	o := l.environment(s, p.Progress)
+	if p.DryRun && !rayenv.Exists(o) {
+		if p.Warn != nil {
+			p.Warn("the launch would first make a Python environment with Ray, once, which takes some minutes")
+		}
+		return nil
+	}
+	_, err := rayenv.Ensure(ctx, o)
 	return err
+}
+
+// possible refuses what this machine cannot give.
+func (l *Launcher) possible(s *spec.ClusterSpec, p launcher.Payload) error {
+	if err := machine.CheckNodes(s, machine.This()); err != nil {
+		return err
+	}
+	if err := machine.CheckGPUs(s, machine.Devices, os.Getenv); err != nil {
+		return err
+	}
+	if err := machine.CheckStores(s, machine.This().Shm); err != nil {
+		return err
+	}
+	return machine.LinkMounts(s.Mounts, notes(p.Progress))
 }
 
 // Notes are about what this machine does not have, see launcher.Noter.
@@ -136,16 +160,7 @@ func (l *Launcher) plan(ctx context.Context, c *cluster, s *spec.ClusterSpec, p 
 	if err != nil {
 		return machine.Plan{}, err
 	}
-	if err := machine.CheckNodes(s, machine.This()); err != nil {
-		return machine.Plan{}, err
-	}
-	if err := machine.CheckGPUs(s, machine.Devices, os.Getenv); err != nil {
-		return machine.Plan{}, err
-	}
-	if err := machine.CheckStores(s, machine.This().Shm); err != nil {
-		return machine.Plan{}, err
-	}
-	if err := machine.LinkMounts(s.Mounts, notes(p.Progress)); err != nil {
+	if err := l.possible(s, p); err != nil {
 		return machine.Plan{}, err
 	}
 	env, err := rayenv.Ensure(ctx, l.environment(s, p.Progress))

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -27,6 +28,7 @@ func (m managed) make(ctx context.Context, lock *os.File) error {
 	if err := os.MkdirAll(m.dir, 0o755); err != nil {
 		return writeFailed(m.dir, err)
 	}
+	begun := time.Now()
 	m.progress(fmt.Sprintf("making a Python environment with %s (once; kept in %s)", strings.Join(m.requirements, ", "), m.dir))
 	for _, argv := range m.steps() {
 		if err := m.run(ctx, lock, argv); err != nil {
@@ -40,7 +42,7 @@ func (m managed) make(ctx context.Context, lock *os.File) error {
 	if err := os.WriteFile(filepath.Join(m.dir, marker), text, 0o644); err != nil {
 		return writeFailed(m.dir, err)
 	}
-	m.progress("made the Python environment")
+	m.progress("made the Python environment in " + launcher.Human(time.Since(begun).Seconds()))
 	return nil
 }
 

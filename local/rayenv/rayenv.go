@@ -80,6 +80,12 @@ func Ensure(ctx context.Context, o Options) (Env, error) {
 	return newEnv(interpreterIn(m.dir), o.Version, m.dir), nil
 }
 
+// Exists reports whether Ensure would have to make nothing.
+func Exists(o Options) bool {
+	o.Version = o.version()
+	return o.Python != "" || o.made() != ""
+}
+
 // Planned is what Ensure would return, without installing or starting anything. Where that depends on which Python would be
 // chosen, the path has X.Y.
 func Planned(o Options) Env {

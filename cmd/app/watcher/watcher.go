@@ -81,8 +81,10 @@ func submitting(job *runstate.Job) string {
 		return ""
 	case job.State == runstate.JobWaiting && job.Prepare != nil && !job.Prepare.State.Terminal():
 		return "submitting job.prepare"
-	case job.State == runstate.JobWaiting || job.State == runstate.JobPending:
+	case job.State == runstate.JobWaiting:
 		return "submitting the job"
+	case job.State == runstate.JobPending:
+		return "Ray prepares the job's environment, with its packages and files, and starts it"
 	}
 	return ""
 }

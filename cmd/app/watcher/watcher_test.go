@@ -114,8 +114,9 @@ func TestSubmitting(t *testing.T) {
 		return &runstate.Job{State: state, Prepare: &runstate.Prepare{State: prepare}}
 	}
 	for want, jobs := range map[string][]*runstate.Job{
-		"Ready":                         {nil, job(runstate.JobRunning, ""), job(runstate.JobSucceeded, ""), job(runstate.JobWaiting, runstate.JobRunning), job(runstate.JobRunning, runstate.JobSucceeded)},
-		"Ready: submitting the job":     {job(runstate.JobWaiting, ""), job(runstate.JobPending, ""), job(runstate.JobWaiting, runstate.JobSucceeded)},
+		"Ready": {nil, job(runstate.JobRunning, ""), job(runstate.JobSucceeded, ""), job(runstate.JobWaiting, runstate.JobRunning), job(runstate.JobRunning, runstate.JobSucceeded)},
+		"Ready: Ray prepares the job's environment, with its packages and files, and starts it": {job(runstate.JobPending, "")},
+		"Ready: submitting the job":     {job(runstate.JobWaiting, ""), job(runstate.JobWaiting, runstate.JobSucceeded)},
 		"Ready: submitting job.prepare": {job(runstate.JobWaiting, runstate.JobWaiting), job(runstate.JobWaiting, runstate.JobPending)},
 	} {
 		for _, j := range jobs {

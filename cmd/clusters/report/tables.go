@@ -21,6 +21,19 @@ func GPUTable(w io.Writer, all []runstate.GPUUse) error {
 	return terminal.Table(w, rows)
 }
 
+// GroupTable has the sizes of the worker groups.
+func GroupTable(w io.Writer, all []runstate.Group) error {
+	rows := [][]string{{"GROUP", "READY", "WANTED", "MIN", "MAX"}}
+	for _, g := range all {
+		least, most := "-", "-"
+		if g.Max > 0 {
+			least, most = strconv.Itoa(g.Min), strconv.Itoa(g.Max)
+		}
+		rows = append(rows, []string{g.Name, strconv.Itoa(g.Ready), strconv.Itoa(g.Wanted), least, most})
+	}
+	return terminal.Table(w, rows)
+}
+
 // AllocationTable lists the requests to the substrate.
 func AllocationTable(w io.Writer, all []runstate.Allocation) error {
 	rows := [][]string{{"ALLOCATION", "STATE", "GRANTED", "RELEASED", "MESSAGE"}}
