@@ -109,7 +109,7 @@ func (b bed) scales(t *testing.T) {
 	refused("group fixed is not elastic", "fixed=1")
 	refused("group head is not elastic", "head=2")
 	refused("group w can have 0 to 3 nodes, and not 4", "w=4")
-	refused("group w can have at most 1 to 3 nodes, and not 5", "w=1:5")
+	refused("the maximum of group w can be 1 to 3 nodes, and not 5", "w=1:5")
 	refused("group fixed is not elastic", "w=3", "fixed=1") // none of it
 	u.succeeds(t, "w: 1 node, at least 1 and at most 2", "scale", "--launcher", "kuberay", "scaled", "w=1:2", "big=0:1")
 	if g := status().Groups; !slices.ContainsFunc(g, func(g runstate.Group) bool { return g.Name == "w" && g.Wanted == 1 && g.Min == 1 && g.Max == 2 }) {
@@ -136,7 +136,7 @@ func (b bed) scales(t *testing.T) {
 	b.awaitFile(t, "scaled", "kept", "True")
 	awaitNodes(0)
 	u.succeeds(t, "w: 0 nodes, at least 0 and at most 0", "scale", "--launcher", "kuberay", "scaled", "w=0:0")
-	if a := u.does(t, sized("3s", "minReplicas: 1, maxReplicas: 4")...); a.code != 65 || !strings.Contains(a.notes, "group w can have at most 1 to 3 nodes, and not 4") {
+	if a := u.does(t, sized("3s", "minReplicas: 1, maxReplicas: 4")...); a.code != 65 || !strings.Contains(a.notes, "the maximum of group w can be 1 to 3 nodes, and not 4") {
 		t.Errorf("code %d\n%s", a.code, a.notes)
 	}
 	if a := u.does(t, sized("3s", "minReplicas: 1, maxReplicas: 2")...); a.code != 0 || !strings.Contains(a.notes, "scaled: changed workers.w.minReplicas: 0 -> 1") {

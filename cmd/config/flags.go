@@ -30,7 +30,7 @@ var scalarFlags = []scalarFlag{
 
 // selectionFlags are the scalar flags of commands that only need to find clusters: --launcher, and what launchers register.
 func selectionFlags() []scalarFlag {
-	flags := []scalarFlag{{"launcher", "launcher", "`NAME` of where the cluster runs: " + oneOf(Launchers()) + " (default: the file's section, else " + spec.Fallback() + ")"}}
+	flags := []scalarFlag{{"launcher", "launcher", "`LAUNCHER` of the cluster: " + oneOf(Launchers()) + " (default: the file's section, else " + spec.Fallback() + ")"}}
 	for _, s := range spec.Substrates() {
 		for _, f := range s.Flags {
 			flags = append(flags, scalarFlag{f.Name, f.Key, f.Usage})

@@ -104,7 +104,7 @@ func sizeSteps(rc *rayv1.RayCluster, groups []spec.NodeGroup, size Size) ([]step
 	case size.Min < g.Min || size.Min > g.Max:
 		return nil, notScaled("group %s can have %d to %d nodes, and not %d", g.Name, g.Min, g.Max, size.Min)
 	case most < size.Min || most > g.Max:
-		return nil, notScaled("group %s can have at most %d to %d nodes, and not %d", g.Name, size.Min, g.Max, most)
+		return nil, notScaled("the maximum of group %s can be %d to %d nodes, and not %d", g.Name, size.Min, g.Max, most)
 	case most < now.Wanted && most < now.Max:
 		return nil, launcher.Fail(runstate.CodeSpec, nil, fmt.Sprintf("`rayctl scale %s %s=%d` lets those go that nothing uses; then give the smaller number", rc.Name, g.Name, size.Min),
 			"group %s has %d nodes: KubeRay's autoscaler would end those above %d with what runs on them", g.Name, now.Wanted, most)

@@ -37,7 +37,7 @@ func TestBetween(t *testing.T) {
 		"a smaller most":  {launched, fileOf(0, 0, 3), "2 0 3"},
 		"back, not known": {nil, launched, "2 0 4"},
 		"below the nodes": {launched, fileOf(0, 0, 1), "KubeRay's autoscaler would end those above 1"},
-		"out of bounds":   {launched, fileOf(0, 0, 5), "group w can have at most 0 to 4 nodes, and not 5"},
+		"out of bounds":   {launched, fileOf(0, 0, 5), "the maximum of group w can be 0 to 4 nodes, and not 5"},
 		"not elastic":     {launched, more, "group fixed is not elastic"},
 	} {
 		got := ""

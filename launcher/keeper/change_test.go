@@ -25,11 +25,11 @@ func TestChange(t *testing.T) {
 	changed := launched
 	changed.SpecHash = "changed"
 	for words, shape := range map[string]func(*keeper.Change){
-		"group w can have 1 to 4 nodes, and not 5":         func(c *keeper.Change) { c.Groups = map[string][3]int{"w": {5, 5, 0}} },
-		"group w can have at most 1 to 4 nodes, and not 6": func(c *keeper.Change) { c.Groups = map[string][3]int{"w": {1, 6, 0}} },
-		"group head is not elastic":                        func(c *keeper.Change) { c.Groups = map[string][3]int{"head": {2, 2, 0}} },
-		"group none has no nodes in the cluster":           func(c *keeper.Change) { c.Groups = map[string][3]int{"none": {0, 3, 0}} },
-		"lifetime.max of 1s has passed already":            func(c *keeper.Change) { c.Lifetime.Max = 1 },
+		"group w can have 1 to 4 nodes, and not 5":              func(c *keeper.Change) { c.Groups = map[string][3]int{"w": {5, 5, 0}} },
+		"the maximum of group w can be 1 to 4 nodes, and not 6": func(c *keeper.Change) { c.Groups = map[string][3]int{"w": {1, 6, 0}} },
+		"group head is not elastic":                             func(c *keeper.Change) { c.Groups = map[string][3]int{"head": {2, 2, 0}} },
+		"group none has no nodes in the cluster":                func(c *keeper.Change) { c.Groups = map[string][3]int{"none": {0, 3, 0}} },
+		"lifetime.max of 1s has passed already":                 func(c *keeper.Change) { c.Lifetime.Max = 1 },
 	} {
 		refused := changed
 		refused.Lifetime.Idle = 60

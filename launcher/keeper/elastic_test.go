@@ -107,7 +107,7 @@ func TestScale(t *testing.T) {
 	for wish, words := range map[keeper.Scale]string{
 		{Group: "x", Min: 1}: "there is no group x; there is head, w", {Group: "head", Min: 1}: "group head is not elastic",
 		{Group: "w", Min: 0}: "group w can have 1 to 4 nodes, and not 0", {Group: "w", Min: 5}: "group w can have 1 to 4 nodes, and not 5",
-		{Group: "w", Min: 1, Max: ptr(9)}: "group w can have at most 1 to 4 nodes, and not 9",
+		{Group: "w", Min: 1, Max: ptr(9)}: "the maximum of group w can be 1 to 4 nodes, and not 9",
 	} {
 		if _, err := r.client().Scale(t.Context(), wish); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%+v: %v", wish, err)

@@ -30,7 +30,7 @@ func TestUpChanged(t *testing.T) {
 	contains(t, "as JSON", u.want(0, "up", "-f", second, "--dry-run", "-o", "json").out, `"action": "change"`, `"path": "lifetime.max"`)
 
 	for path, words := range map[string]string{
-		other: "workers.w.cpus: 1 -> 2)", more: "group w can have at most 0 to 3 nodes, and not 4", short: "lifetime.max of 1s has passed already",
+		other: "workers.w.cpus: 1 -> 2)", more: "the maximum of group w can be 0 to 3 nodes, and not 4", short: "lifetime.max of 1s has passed already",
 	} {
 		contains(t, "what may not change", u.want(65, "up", "-f", path).err, words, "--recreate")
 		contains(t, "a dry run of it", u.want(65, "up", "-f", path, "--dry-run").err, words)

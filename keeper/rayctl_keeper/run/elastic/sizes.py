@@ -95,7 +95,7 @@ def possible(group, least, largest):
     if not group["count"] <= least <= most(group):
         raise Refusal("group %s can have %d to %d nodes, and not %d" % (group["name"], group["count"], most(group), least))
     if not least <= largest <= most(group):
-        raise Refusal("group %s can have at most %d to %d nodes, and not %d" % (group["name"], least, most(group), largest))
+        raise Refusal("the maximum of group %s can be %d to %d nodes, and not %d" % (group["name"], least, most(group), largest))
 
 
 def asked(groups, limits, name, least, largest):
