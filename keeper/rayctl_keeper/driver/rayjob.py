@@ -13,13 +13,11 @@ from rayctl_keeper.state.model import Cause, JobState
 TERMINAL = (JobState.SUCCEEDED, JobState.FAILED, JobState.STOPPED)
 DRAIN = "-drain-"  # follows the cluster's name in the submission ids of run/end/drain.py
 TAKES_JOBS = 60.0  # seconds: a dashboard that takes none for longer than this and lifetime.silence did not start
-
-
 VERL = "MLP_CURRENT_CAPACITY_BLOCK_EXPIRATION_TIMESTAMP"  # epoch seconds: verl/utils/checkpoint/checkpoint_manager.py, should_save_ckpt_esi
-
-
 NOT_HERE = ("rayctl: the directory %s, in which rayctl was called, does not exist here: the job starts in another one, "
             "unless job.cwd or job.workingDir names one")
+QUOTED = r"""(?:[^\s'"]|'[^']*'|"'")+"""
+ENTERING = re.compile(r"cd -- %s (?:\|\| exit 1|2>/dev/null \|\| echo %s)\n" % (QUOTED, QUOTED))  # the line of in_directory
 
 
 def driver_id(orders, number):
@@ -90,6 +88,11 @@ def in_directory(directory, entrypoint, optional=False):
     if optional:
         otherwise = "2>/dev/null || echo " + shlex.quote(NOT_HERE % directory)
     return "cd -- %s %s\n%s" % (shlex.quote(directory), otherwise, entrypoint)
+
+
+def user_command(entrypoint):
+    """The user's part of an entrypoint, without the line of in_directory. A quoted directory may have line ends: the line ends behind its last quote."""
+    return entrypoint[len((ENTERING.match(entrypoint) or [""])[0]):]
 
 
 def upload(dashboard, run_dir, packages):

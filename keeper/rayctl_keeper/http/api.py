@@ -12,6 +12,7 @@ from rayctl_keeper.http.mail import Conflict
 from rayctl_keeper.http.server import PIECE, Rejected
 
 MAX_WAIT = 60.0
+PATIENT = 8.0  # seconds for the main thread, which may be waiting for Ray's answer; clients wait for 10 (callTimeout in launcher/keeper/client.go)
 PACKAGE_NAME = re.compile(r"^package-[A-Za-z0-9._+!-]{1,200}\.(zip|whl|jar)$")
 
 
@@ -92,7 +93,7 @@ class Handler(server.Handler):
         if not isinstance(wish.get("specHash"), str) or not amounts(wish.get("lifetime")) or not amounts(wish["scaling"]) \
                 or not all(isinstance(s, list) and len(s) == 3 and all(is_number(n) and isinstance(n, int) for n in s) for s in sizes):
             raise Rejected(400, "change needs specHash, lifetime, groups and scaling")
-        if not self.mail.post("change", wish, patience=8.0):  # it may be waiting for Ray's answer
+        if not self.mail.post("change", wish, patience=PATIENT):
             raise Rejected(503, "the keeper has not taken the changed file yet")
         if wish.get("refusal"):
             raise Rejected(409, wish["refusal"])
@@ -198,7 +199,7 @@ class Handler(server.Handler):
         objection = self.mail.objection(body) if what == "extend" else None
         if objection:
             raise Rejected(409, objection)
-        self.mail.post(what, body)
+        self.mail.post(what, body, patience=PATIENT)  # the client shows what has changed
         return self.state.json()
 
     def after_end(self, path):

@@ -56,6 +56,9 @@ class Submission(unittest.TestCase):
                 ran = subprocess.run(rayjob.in_directory(there, "pwd -P; exit 3", True), shell=True, cwd=top, stdout=subprocess.PIPE, check=False)
                 expected = os.path.realpath(odd) + "\n" if there == odd else rayjob.NOT_HERE % there + "\n" + os.path.realpath(top) + "\n"
                 self.assertEqual((ran.returncode, ran.stdout.decode()), (3, expected))
+            for line in text, rayjob.in_directory(odd, "pwd -P; exit 3", True):
+                self.assertEqual(rayjob.user_command(line), "pwd -P; exit 3")
+            self.assertEqual(rayjob.user_command("cd -- x\necho"), "cd -- x\necho")  # the user's own
             self.assertEqual(subprocess.run(rayjob.in_directory(odd + "/none", "exit 3"), shell=True, stderr=subprocess.DEVNULL, check=False).returncode, 1)
 
     def test_answers_that_are_lost(self):

@@ -3,7 +3,7 @@
 import json
 import time
 
-from rayctl_keeper.driver.rayjob import DRAIN, TERMINAL
+from rayctl_keeper.driver.rayjob import DRAIN, TERMINAL, user_command
 from rayctl_keeper.ray.dashboard import Refused
 from rayctl_keeper.run.limits.waiting import LAZY
 from rayctl_keeper.state.document import wall
@@ -55,7 +55,7 @@ def ended(jobs, ours):
         return None
     last = max(found, key=lambda j: j.get("end_time") or 0)
     return {"count": len(found), "succeeded": sum(j["status"] == JobState.SUCCEEDED for j in found),
-            "last": {"submissionId": last["submission_id"], "state": last["status"], "entrypoint": (last.get("entrypoint") or "")[:LONGEST],
+            "last": {"submissionId": last["submission_id"], "state": last["status"], "entrypoint": user_command(last.get("entrypoint") or "")[:LONGEST],
                      "startTime": wall(last["start_time"] / 1000.0) if last.get("start_time") else None}}
 
 
@@ -63,7 +63,7 @@ def submissions(jobs):
     """The submissions that have not ended, the newest first."""
     active = [j for j in jobs if j.get("submission_id") and j.get("status") in ACTIVE]
     active.sort(key=lambda j: j.get("start_time") or 0, reverse=True)
-    return [{"submissionId": j["submission_id"], "state": j["status"], "entrypoint": (j.get("entrypoint") or "")[:LONGEST],
+    return [{"submissionId": j["submission_id"], "state": j["status"], "entrypoint": user_command(j.get("entrypoint") or "")[:LONGEST],
              "startTime": wall(j["start_time"] / 1000.0) if j.get("start_time") else None} for j in active[:SHOWN]]
 
 
