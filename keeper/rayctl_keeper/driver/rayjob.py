@@ -17,7 +17,7 @@ VERL = "MLP_CURRENT_CAPACITY_BLOCK_EXPIRATION_TIMESTAMP"  # epoch seconds: verl/
 NOT_HERE = ("rayctl: the directory %s, in which rayctl was called, does not exist here: the job starts in another one, "
             "unless job.cwd or job.workingDir names one")
 QUOTED = r"""(?:[^\s'"]|'[^']*'|"'")+"""
-ENTERING = re.compile(r"cd -- %s (?:\|\| exit 1|2>/dev/null \|\| echo %s)\n" % (QUOTED, QUOTED))  # the line of in_directory
+ENTERING = re.compile(r"cd -- " + QUOTED + r" (?:\|\| exit 1|2>/dev/null \|\| echo " + QUOTED + r")\n")  # the line of in_directory
 
 
 def driver_id(orders, number):
