@@ -27,7 +27,8 @@ func TestIdleGPUs(t *testing.T) {
 	if e.Message != "all GPUs did nothing for 10s (lifetime.idleGpu)" {
 		t.Errorf("%+v", e)
 	}
-	if u := r.outcome.Receipt.Usage; u.GPUs != 1 || u.MeasuredGPUSeconds < 9 || u.MeasuredBusyGPUSeconds != 0 || u.GPUSeconds < u.MeasuredGPUSeconds {
+	// The pod begins to measure before Ray joins, from when on the node counts as granted: seconds on a busy machine.
+	if u := r.outcome.Receipt.Usage; u.GPUs != 1 || u.GPUSeconds < 9 || u.MeasuredGPUSeconds < 9 || u.MeasuredGPUSeconds > u.GPUSeconds+10 || u.MeasuredBusyGPUSeconds != 0 {
 		t.Errorf("%+v", u)
 	}
 	if left := b.left(t, r.id); len(left) > 0 {

@@ -21,7 +21,7 @@ import (
 // both needs the head, where the driver runs, and the worker, since heads take no tasks.
 const both = `python -c '
 import ray
-ray.init(logging_level="ERROR")
+ray.init(logging_level="ERROR", log_to_driver=False)
 @ray.remote(num_cpus=0.1)
 def where(): return ray.get_runtime_context().get_node_id()
 print("two nodes" if ray.get(where.remote()) != ray.get_runtime_context().get_node_id() else "one node", flush=True)
