@@ -72,7 +72,7 @@ func TestSeveralAllocations(t *testing.T) {
 			t.Setenv(variable, t.TempDir())
 		}
 		a, out, said := apptest.New()
-		a.Streams.Now = func() time.Time { return apptest.Begin.Add(30 * time.Minute) }
+		a.Now = func() time.Time { return apptest.Begin.Add(30 * time.Minute) }
 		a.Launchers[localspec.Name] = func(*spec.ClusterSpec, *slog.Logger) (launcher.Launcher, error) {
 			return listing{&apptest.Launcher{}, severalAllocations()}, nil
 		}
