@@ -64,9 +64,7 @@ func addHelp(a *app.App, root *cobra.Command) {
 		switch {
 		case err != nil:
 			return err
-		case len(args) == 1 && topics[word] != "" && found.Hidden: // share is a verb elsewhere
-			return helpSubject(a, root, args)
-		case len(args) == 1 && keyMeant[word] != "" && found.Hidden:
+		case len(args) == 1 && found.Hidden && (topics[word] != "" || keyMeant[word] != ""): // share is a verb elsewhere
 			return helpSubject(a, root, args)
 		case len(args) == 1 && found != root && found.Name() != args[0]: // job is a key, and another name of the command jobs
 			if is, err := helpKeys(a.Out, word); is {

@@ -16,20 +16,19 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec/nearest"
 )
 
-// otherFlags are flags of other tools (docker, kubectl, Slurm, Ray) and the flags with that meaning here. A command names those that it has.
+// otherFlags are flags of other tools (docker, kubectl, Slurm, Ray) and the flags with that meaning here. A command names those that it has. What commands that make
+// clusters accept is in config's aliases.
 var otherFlags = map[string][]string{
-	"gpus":       {"gpus-per-worker", "entrypoint-num-gpus"},
-	"num-gpus":   {"gpus-per-worker", "entrypoint-num-gpus"},
-	"gpu":        {"gpus-per-worker", "entrypoint-num-gpus"},
-	"cpus":       {"cpus-per-worker", "entrypoint-num-cpus"},
-	"num-cpus":   {"cpus-per-worker", "entrypoint-num-cpus"},
-	"cpu":        {"cpus-per-worker", "entrypoint-num-cpus"},
-	"memory":     {"memory-per-worker", "entrypoint-memory"},
-	"mem":        {"memory-per-worker", "entrypoint-memory"},
-	"nodes":      {"workers", "node"},
-	"num-nodes":  {"workers"},
-	"replicas":   {"workers"},
-	"timeout":    {"max", "queue-timeout"},
+	"gpus":       {"entrypoint-num-gpus"},
+	"num-gpus":   {"entrypoint-num-gpus"},
+	"gpu":        {"entrypoint-num-gpus"},
+	"cpus":       {"entrypoint-num-cpus"},
+	"num-cpus":   {"entrypoint-num-cpus"},
+	"cpu":        {"entrypoint-num-cpus"},
+	"memory":     {"entrypoint-memory"},
+	"mem":        {"entrypoint-memory"},
+	"nodes":      {"node"},
+	"timeout":    {"max"},
 	"time":       {"max"},
 	"time-limit": {"max"},
 	"walltime":   {"max"},

@@ -81,7 +81,7 @@ func address(h *dashboardclient.ServeHTTP) string {
 
 // tellURLs prints the URLs at which this machine reaches the applications, also with --quiet: they are what apply is for.
 func tellURLs(a *app.App, c *app.Connection, s *dashboardclient.ServeStatus) {
-	if s.HTTP == nil || c.Cluster() == nil || s.ProxyLocation == "Disabled" {
+	if !served.Listens(c, s) {
 		return
 	}
 	for _, application := range served.Applications(c, s) {

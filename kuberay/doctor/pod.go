@@ -29,6 +29,7 @@ var podProgram string
 // podReport is what it leaves as the termination message of its container.
 type podReport struct {
 	Refused []string // of what the keeper's account is for: "list nodes"
+	Asked   int      // how many permissions it is for
 	Unknown string   // why the API server did not say what the account may
 }
 
@@ -140,7 +141,7 @@ func checkAccount(r podReport, account string) (check launcher.Check, mayDelete 
 	case len(r.Refused) == 0:
 		check.Detail = account + " may do all that the keeper does with it"
 		return check, true
-	case len(r.Refused) >= purposes:
+	case len(r.Refused) >= r.Asked:
 		check.OK, check.Detail = false, account+" may do nothing that the keeper does with it: "+refused
 		check.Hint = "give the account a Role with what it is for (`rayctl help kuberay`), or leave out kuberay.keeperServiceAccountName"
 	default:
@@ -148,9 +149,6 @@ func checkAccount(r podReport, account string) (check launcher.Check, mayDelete 
 	}
 	return check, !strings.Contains(refused, deletesJobs)
 }
-
-// purposes is how many permissions podProgram asks for.
-const purposes = 5
 
 // reportOf is what the pod's program has said.
 func reportOf(p *corev1.Pod) (r podReport) {

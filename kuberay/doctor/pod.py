@@ -18,7 +18,7 @@ def read(name):
 
 
 def refused(cluster):
-    """What the account may not, of what the keeper does: keeper/rayctl_keeper/kubernetes/job.py, nodewatch.py."""
+    """(what the account may not, how much was asked), of what the keeper does: keeper/rayctl_keeper/kubernetes/job.py, nodewatch.py."""
     namespace = read("namespace")
     wanted = [("batch", "jobs", "delete", namespace, cluster)]
     wanted += [("", kind, verb, where, "") for kind, where in (("pods", namespace), ("nodes", "")) for verb in ("list", "watch")]
@@ -27,7 +27,7 @@ def refused(cluster):
         attributes = {"group": group, "resource": kind, "verb": verb, "namespace": where, "name": name}
         if not allowed({key: value for key, value in attributes.items() if value}):
             out.append("%s %s" % (verb, kind + ("." + group if group else "")))
-    return out
+    return out, len(wanted)
 
 
 def allowed(attributes):
@@ -46,7 +46,8 @@ def allowed(attributes):
 
 def report(cluster):
     try:
-        return {"refused": refused(cluster)}
+        not_allowed, asked = refused(cluster)
+        return {"refused": not_allowed, "asked": asked}
     except (OSError, ValueError, KeyError, http.client.HTTPException) as error:
         return {"unknown": "%s: %s" % (type(error).__name__, error)}
 

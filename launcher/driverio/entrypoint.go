@@ -20,15 +20,14 @@ func InDirectory(dir, command string, optional bool) string {
 	return "cd -- " + shellescape.Quote(dir) + " || exit 1\n" + command
 }
 
-// entering is that line. A quoted directory may have line ends: the line ends behind its last quote.
-var entering = regexp.MustCompile(`^cd -- ` + quoted + ` (?:\|\| exit 1|2>/dev/null \|\| echo ` + quoted + `)\n`)
+// entering is that line, with the directory. A quoted directory may have line ends: the line ends behind its last quote.
+var entering = regexp.MustCompile(`^cd -- (` + quoted + `) (?:\|\| exit 1|2>/dev/null \|\| echo ` + quoted + `)\n`)
 
 const quoted = `(?:[^\s'"]|'[^']*'|"'")+`
 
 // Directory is the directory that InDirectory wrote into a command; "" if it wrote none.
 func Directory(entrypoint string) string {
-	entrypoint = strings.TrimPrefix(strings.TrimPrefix(entrypoint, heading), prepareHeading)
-	found := entered.FindStringSubmatch(entering.FindString(entrypoint))
+	found := entering.FindStringSubmatch(withoutHeading(entrypoint))
 	if found == nil {
 		return ""
 	}
@@ -39,9 +38,6 @@ func Directory(entrypoint string) string {
 	return strings.Join(parts, "'")
 }
 
-// entered is the directory of that line.
-var entered = regexp.MustCompile(`^cd -- (` + quoted + `) (?:\|\| exit 1|2>/dev/null)`)
-
 // heading is the first line of the driver of a job with job.prepare: what it prints separates their outputs in the log (driver/rayjob.py).
 const heading = "echo '==> driver <=='\n"
 
@@ -50,6 +46,10 @@ const prepareHeading = "echo '==> job.prepare <=='\n"
 
 // UserCommand is the user's part of an entrypoint, for people.
 func UserCommand(entrypoint string) string {
-	entrypoint = strings.TrimPrefix(strings.TrimPrefix(entrypoint, heading), prepareHeading)
+	entrypoint = withoutHeading(entrypoint)
 	return entrypoint[len(entering.FindString(entrypoint)):]
+}
+
+func withoutHeading(entrypoint string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(entrypoint, heading), prepareHeading)
 }

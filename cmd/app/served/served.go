@@ -67,12 +67,11 @@ func Look(ctx context.Context, a *app.App, cluster *app.Cluster, s launcher.Stat
 // submissions are the jobs that have not ended, the newest first, as the keeper lists them.
 func submissions(jobs []dashboardclient.Job) (active []runstate.Submission) {
 	for _, j := range jobs {
-		state := runstate.JobState(j.Status)
-		if j.SubmissionID == "" || state != runstate.JobPending && state != runstate.JobRunning {
+		if j.SubmissionID == "" || j.Status.Terminal() {
 			continue
 		}
 		started := j.StartTime
-		active = append(active, runstate.Submission{SubmissionID: j.SubmissionID, State: state, Entrypoint: j.Entrypoint, Start: &started})
+		active = append(active, runstate.Submission{SubmissionID: j.SubmissionID, State: runstate.JobState(j.Status), Entrypoint: j.Entrypoint, Start: &started})
 	}
 	slices.SortStableFunc(active, func(x, y runstate.Submission) int { return y.Start.Compare(*x.Start) })
 	return active
@@ -92,9 +91,14 @@ func Applications(c *app.Connection, s *dashboardclient.ServeStatus) (all []Appl
 	return all
 }
 
+// Listens reports whether Serve takes HTTP requests, on a cluster of which it is known where it is.
+func Listens(c *app.Connection, s *dashboardclient.ServeStatus) bool {
+	return s.HTTP != nil && c.Cluster() != nil && s.ProxyLocation != "Disabled"
+}
+
 // base is the beginning of the URLs at which this machine reaches Serve; "" if it cannot.
 func base(c *app.Connection, s *dashboardclient.ServeStatus) string {
-	if s.HTTP == nil || c.Cluster() == nil || s.ProxyLocation == "Disabled" {
+	if !Listens(c, s) {
 		return ""
 	}
 	host := s.HTTP.Host
