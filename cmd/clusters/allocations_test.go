@@ -68,9 +68,7 @@ func TestSeveralAllocations(t *testing.T) {
 	golden := filepath.Join("testdata", "allocations.txt")
 	var text strings.Builder
 	for _, args := range []string{"status -v living", "ls -a -o wide", "history", "history -o json"} {
-		for _, variable := range []string{"HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"} {
-			t.Setenv(variable, t.TempDir())
-		}
+		apptest.OwnHome(t)
 		a, out, said := apptest.New()
 		a.Now = func() time.Time { return apptest.Begin.Add(30 * time.Minute) }
 		a.Launchers[localspec.Name] = func(*spec.ClusterSpec, *slog.Logger) (launcher.Launcher, error) {

@@ -64,9 +64,7 @@ func TestColumns(t *testing.T) {
 		{NewStatus, "status " + name, []string{"Provisioning", path, name + "-0", "a-long-host.example", "DEAD"}},
 	} {
 		t.Run(c.args, func(t *testing.T) {
-			for _, variable := range []string{"HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"} {
-				t.Setenv(variable, t.TempDir())
-			}
+			apptest.OwnHome(t)
 			text := apptest.OnTerminal(t, columns, func(a *app.App) {
 				a.Launchers[localspec.Name] = func(*spec.ClusterSpec, *slog.Logger) (launcher.Launcher, error) {
 					return listing{&apptest.Launcher{}, []launcher.Status{living, ended}}, nil
@@ -84,9 +82,7 @@ func TestColumns(t *testing.T) {
 func TestNotesFit(t *testing.T) {
 	const columns = 80
 	name := strings.Repeat("a-long-name-", 10)[:spec.MaxNameLength]
-	for _, variable := range []string{"HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"} {
-		t.Setenv(variable, t.TempDir())
-	}
+	apptest.OwnHome(t)
 	t.Chdir(t.TempDir())
 	l := &apptest.Launcher{Code: 3, Output: "printed\n"}
 	for verb, want := range map[string][]string{

@@ -26,9 +26,7 @@ func TestColumns(t *testing.T) {
 	} {
 		t.Run(args, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			for _, variable := range []string{"HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"} {
-				t.Setenv(variable, t.TempDir())
-			}
+			apptest.OwnHome(t)
 			ray := &apptest.Ray{Code: 1}
 			job := ray.Job(id, command)
 			job["message"] = message

@@ -29,15 +29,10 @@ func TestTransfer(t *testing.T) {
 		"terminal, in many parts": {true, 100e6, 20 * time.Millisecond, "sending: 51 MB of 100 MB (1.0 s)", 10},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var stderr bytes.Buffer
-			s := &Streams{Err: &stderr, ErrTTY: test.tty}
-			u := NewUI(s, func(string) string { return "" })
-			defer u.Close()
-			now := time.Unix(0, 0)
-			s.Now = func() time.Time { return now }
+			u, stderr, now := newClockedUI(t, test.tty)
 			for done := int64(1e6); done <= 100e6; done += 1e6 {
 				u.Transfer(launcher.Progress{Text: "sending", Done: done, Total: test.total})
-				now = now.Add(test.every)
+				*now = now.Add(test.every)
 			}
 			u.Clear()
 			if said := stderr.String(); !strings.Contains(said, test.want) || strings.Count(said, "sending") != test.times {
@@ -58,15 +53,10 @@ func TestDetails(t *testing.T) {
 		"terminal": {true, 52, "package 50 (25 s)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var stderr bytes.Buffer
-			s := &Streams{Err: &stderr, ErrTTY: test.tty}
-			u := NewUI(s, func(string) string { return "" })
-			defer u.Close()
-			now := time.Unix(0, 0)
-			s.Now = func() time.Time { return now }
+			u, stderr, now := newClockedUI(t, test.tty)
 			u.Transfer(launcher.Progress{Text: "making"})
 			for i := range 50 {
-				now = now.Add(500 * time.Millisecond)
+				*now = now.Add(500 * time.Millisecond)
 				u.Transfer(launcher.Progress{Text: "package " + strconv.Itoa(i+1), Detail: true})
 			}
 			u.Transfer(launcher.Progress{Text: "made"})
@@ -126,4 +116,14 @@ func TestOwnLine(t *testing.T) {
 			}
 		})
 	}
+}
+
+// newClockedUI is a UI with what it writes and a clock that the test moves.
+func newClockedUI(t *testing.T, tty bool) (u *UI, stderr *bytes.Buffer, now *time.Time) {
+	stderr, now = new(bytes.Buffer), new(time.Time)
+	*now = time.Unix(0, 0)
+	s := &Streams{Err: stderr, ErrTTY: tty, Now: func() time.Time { return *now }}
+	u = NewUI(s, func(string) string { return "" })
+	t.Cleanup(u.Close)
+	return u, stderr, now
 }

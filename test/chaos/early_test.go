@@ -24,6 +24,30 @@ func earlyFaults(all map[string]fault) map[string]fault {
 	return out
 }
 
+// gangWorld is a substrate on which the queue of gangs can be closed.
+type gangWorld interface {
+	// hold sets whether the queue has room for nothing.
+	hold(closed bool)
+	// besideGang strikes when the gang runs.
+	besideGang(strike func(*running) bool) func(*running) bool
+}
+
+// aroundGrant adds to out the faults of all that are named: those that strike while the gang waits, and those that strike in the moment in which it begins.
+func aroundGrant(w gangWorld, out, all map[string]fault, waiting, granted []string) {
+	for _, name := range waiting {
+		out[name+" while the gang waits"] = whileGangWaits(all[name])
+	}
+	for _, name := range granted {
+		f := whileGangWaits(all[name])
+		strike := w.besideGang(f.strike)
+		f.strike = func(r *running) bool {
+			w.hold(false)
+			return strike(r)
+		}
+		out[name+" when the gang is granted"] = f
+	}
+}
+
 // whileGangWaits is a fault that strikes while the gang waits.
 func whileGangWaits(f fault) fault {
 	f.closed = true

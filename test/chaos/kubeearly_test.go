@@ -26,23 +26,10 @@ func (w *kubeWorld) earlyFaults() map[string]fault {
 		"Volcano killed while the gang waits":  {closed: true, strike: w.away(bed.VolcanoScheduler, 8*time.Second)},
 		"operator killed while the gang waits": {closed: true, strike: w.away(bed.Operator, 8*time.Second)},
 	})
-	for _, name := range []string{"keeper's process killed", "keeper's pod deleted", "keeper's pod evicted", "head's pod deleted", "RayCluster deleted", "GCS killed", "API server killed"} {
-		out[name+" while the gang waits"] = whileGangWaits(all[name])
-	}
-	for _, name := range []string{"keeper's process killed", "keeper's pod deleted", "head's pod deleted", "RayCluster deleted", "GCS killed", "down"} {
-		f := whileGangWaits(all[name])
-		f.strike = w.granted(all[name].strike)
-		out[name+" when the gang is granted"] = f
-	}
+	aroundGrant(w, out, all,
+		[]string{"keeper's process killed", "keeper's pod deleted", "keeper's pod evicted", "head's pod deleted", "RayCluster deleted", "GCS killed", "API server killed"},
+		[]string{"keeper's process killed", "keeper's pod deleted", "head's pod deleted", "RayCluster deleted", "GCS killed", "down"})
 	return out
-}
-
-// granted opens the gang's queue and strikes when its first pod has a node.
-func (w *kubeWorld) granted(strike func(*running) bool) func(*running) bool {
-	return func(r *running) bool {
-		w.hold(false)
-		return w.besideGang(strike)(r)
-	}
 }
 
 // besideGang strikes when a pod of the gang has a node.

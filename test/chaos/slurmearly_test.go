@@ -21,14 +21,9 @@ func (w *slurmWorld) earlyFaults() map[string]fault {
 		"head's job requeued while prepare hangs": {closed: true, prepare: hangsFirst, strike: all["requeued"].strike},
 		"sbatch's answer lost":                    {before: w.lose, strike: w.gangsAnswerLost},
 	})
-	for _, name := range []string{"keeper killed", "keeper frozen", "requeued", "scancel", "controller killed", "GCS killed", "node loses power"} {
-		out[name+" while the gang waits"] = whileGangWaits(all[name])
-	}
-	for _, name := range []string{"keeper killed", "requeued", "scancel", "GCS killed", "node loses power", "down"} {
-		f := whileGangWaits(all[name])
-		f.strike = w.granted(all[name].strike)
-		out[name+" when the gang is granted"] = f
-	}
+	aroundGrant(w, out, all,
+		[]string{"keeper killed", "keeper frozen", "requeued", "scancel", "controller killed", "GCS killed", "node loses power"},
+		[]string{"keeper killed", "requeued", "scancel", "GCS killed", "node loses power", "down"})
 	return out
 }
 
@@ -53,14 +48,6 @@ func (w *slurmWorld) onGang(argv ...string) func(*running) bool {
 		full := strings.Split(strings.ReplaceAll(strings.Join(argv, " "), "JOB", ids[len(ids)-1]), " ")
 		_, err := w.Slurm(context.Background(), full[0], full[1:]...)
 		return err == nil
-	}
-}
-
-// granted opens the gang's partition and strikes in the moment in which its job begins.
-func (w *slurmWorld) granted(strike func(*running) bool) func(*running) bool {
-	return func(r *running) bool {
-		w.hold(false)
-		return w.besideGang(strike)(r)
 	}
 }
 

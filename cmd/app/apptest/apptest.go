@@ -172,3 +172,11 @@ func (s *stream) Write(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// OwnHome gives a test directories of its own for the user's files.
+func OwnHome(t *testing.T) {
+	t.Helper()
+	for _, variable := range []string{"HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"} {
+		t.Setenv(variable, t.TempDir())
+	}
+}
