@@ -98,14 +98,34 @@ def of_another_cluster(pid):
 
 
 def marked(marker):
-    """Pids of our processes that have the line marker (NAME=VALUE, bytes) in their environment.
+    """Pids of our processes that have the line marker (NAME=DIRECTORY, bytes) in their environment.
 
     This finds what lost its parent together with its supervisor."""
     if LINUX:
-        return [int(n) for n in os.listdir("/proc") if n.isdigit()
-                and marker in environ_of(int(n)).split(b"\0")]
+        return [int(n) for n in os.listdir("/proc") if n.isdigit() and carries(int(n), marker)]
     listing = subprocess.run(["ps", "-axEww", "-o", "pid=,command="], stdout=subprocess.PIPE, check=False).stdout
     return [int(line.split(None, 1)[0]) for line in listing.splitlines() if marker in line.split()]
+
+
+def carries(pid, marker):
+    """Whether a process has the line in its environment. Ray's agents write NUL over the beginning of theirs, as much as up to all of it, when they change their titles
+    (setproctitle: src/spt_status.c, set_ps_display): such a process is known by the files that it has open in the marker's directory, as its logs."""
+    environ = environ_of(pid)
+    if not environ.startswith(b"\0"):
+        return marker in environ.split(b"\0")
+    inside = marker.partition(b"=")[2] + b"/"
+    return marker in environ.split(b"\0") or any(path.startswith(inside) for path in open_files(pid))
+
+
+def open_files(pid):
+    """What a process has open; nothing if we may not see it."""
+    directory, found = b"/proc/%d/fd/" % pid, []
+    try:
+        for fd in os.listdir(directory):
+            found.append(os.readlink(directory + fd))
+    except OSError:
+        pass  # it has ended, or closed one meanwhile
+    return found
 
 
 def reap():

@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -65,6 +66,31 @@ class Processes(unittest.TestCase):
             """ % os.path.dirname(HERE)
         out = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True).stdout.decode()
         self.assertTrue(out.startswith("[] 0 [-9"), out)
+
+    @unittest.skipUnless(sys.platform.startswith("linux"), "there is no /proc")
+    def test_a_changed_title(self):
+        """Ray's agents write over their environment as they change their titles: here all of it, as a longer environment's beginning was seen to be in Ray 2.60."""
+        code = """if True:
+            import ctypes, os, sys, time
+            kept = open(sys.argv[1]) if sys.argv[1] else None
+            stat = open("/proc/self/stat").read().rpartition(")")[2].split()
+            begin, end = int(stat[47]), int(stat[48])  # env_start, env_end: proc(5)
+            ctypes.memset(begin, 0, end - begin)
+            print("changed", flush=True)
+            time.sleep(1000)
+            """
+        with tempfile.TemporaryDirectory() as directory:
+            log = os.path.join(directory, "log")
+            open(log, "w").close()
+            for path, mark, found in ((log, directory, True), (log, directory[:-1], False), ("", directory, False)):
+                child = subprocess.Popen([sys.executable, "-c", code, path], stdout=subprocess.PIPE, env=dict(os.environ, MARK=directory))
+                try:
+                    self.assertEqual(child.stdout.readline(), b"changed\n")
+                    self.assertEqual(process.environ_of(child.pid).strip(b"\0"), b"")
+                    self.assertEqual(child.pid in process.marked(b"MARK=" + os.fsencode(mark)), found)
+                finally:
+                    child.kill()
+                    child.communicate()
 
     def test_a_script_does_not_go_on(self):
         """A shell whose command is killed before it runs no further one, however slowly they are killed."""
