@@ -1,9 +1,11 @@
 """What a supervisor's container is started with. Run by `go test ./keeper`."""
 
 import os
+import stat
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.dirname(HERE))
@@ -89,6 +91,43 @@ class Scratch(unittest.TestCase):
             self.assertEqual(os.listdir(root), [])
             scratch.remove(root)  # which was there
             self.assertTrue(os.path.isdir(root))
+
+    def test_shared(self):
+        """What leads to several jobs' directories is removed by whichever ends last, and not at all if somebody has put something into it."""
+        with tempfile.TemporaryDirectory() as root:
+            one, two = os.path.join(root, "ann", "j1"), os.path.join(root, "ann", "j2")
+            for first, second in ((one, two), (two, one)):
+                scratch.make(one)
+                scratch.make(two)
+                self.assertEqual(stat.S_IMODE(os.lstat(two).st_mode), 0o700)
+                scratch.remove(first)
+                self.assertEqual((os.path.isdir(first), os.path.isdir(second)), (False, True))
+                scratch.remove(second)
+                self.assertEqual(os.listdir(root), [])
+            scratch.make(one)
+            open(os.path.join(root, "ann", "notes"), "w").close()
+            scratch.remove(one)
+            self.assertEqual(sorted(os.listdir(os.path.dirname(one))), [scratch.MADE, "notes"])
+
+    def test_removed_while_it_is_made(self):
+        """Another job removes the common part between our look and our mkdir; somebody uses ours between its last look and its rmdir."""
+        with tempfile.TemporaryDirectory() as root:
+            one, two = os.path.join(root, "ann", "j1"), os.path.join(root, "ann", "j2")
+            scratch.make(one)
+            real, removed = os.mkdir, []
+
+            def mkdir(path, mode):
+                if path == two and not removed:
+                    removed.append(scratch.remove(one))
+                real(path, mode)
+
+            with unittest.mock.patch("os.mkdir", mkdir):
+                scratch.make(two)
+            self.assertEqual(os.listdir(two), [scratch.MADE])
+            with unittest.mock.patch("os.rmdir", side_effect=OSError(39, "Directory not empty")):
+                scratch.remove(two)
+            scratch.remove(two)
+            self.assertEqual(os.listdir(root), [])
 
     def test_once(self):
         """A value is not looked at again."""

@@ -32,32 +32,49 @@ def user():
         return ""  # a container's own /etc/passwd
 
 
-MADE = ".rayctl-made"  # in a directory that make() made: how many of those that lead to it are ours
+MADE = ".rayctl-made"  # in each directory that make() made: who removes it knows that it is ours
+TRIES = 10  # at making what another node removes at the same moment
 
 
 def make(path):
     """Makes what a job's directory lacks, for the user alone. Raises OSError."""
-    missing, at = 0, path
-    while not os.path.isdir(at):
-        missing, at = missing + 1, os.path.dirname(at)
-    os.makedirs(path, mode=0o700, exist_ok=True)
-    if missing:
-        with open(os.path.join(path, MADE), "w") as f:
-            f.write(str(missing))
+    for again in reversed(range(TRIES)):
+        try:
+            if not os.path.isdir(path):
+                os.path.isdir(os.path.dirname(path)) or make(os.path.dirname(path))
+                os.mkdir(path, 0o700)
+                mark(path)
+            return
+        except (FileExistsError, FileNotFoundError):  # another node has made it first, or removed what leads to it
+            if not again:
+                raise
+
+
+def mark(path):
+    """Writes into a directory that it is ours."""
+    with open(os.path.join(path, MADE), "w"):
+        pass
 
 
 def remove(path):
-    """Removes what make() made, once nothing else is in it: several nodes of a job may share it, and the last one removes it."""
-    mark = os.path.join(path, MADE)
+    """Removes what make() made, once nothing else is in it: several nodes and jobs may share it or what leads to it, and the last one removes that."""
     try:
-        found = os.lstat(mark)
-        if found.st_uid != os.geteuid() or not stat.S_ISREG(found.st_mode) or os.listdir(path) != [MADE]:
-            return
-        with open(mark) as f:
-            levels = int(f.read())
-        os.unlink(mark)
-        for _ in range(levels):
-            os.rmdir(path)
+        while emptied(path):
             path = os.path.dirname(path)
-    except (OSError, ValueError):
-        pass  # somebody has used it meanwhile, or removed it first
+    except OSError:
+        pass  # somebody else has removed it first
+
+
+def emptied(path):
+    """Removes one directory that make() made, if it is empty, and returns whether it has. Raises OSError."""
+    mine = os.path.join(path, MADE)
+    found = os.lstat(mine)
+    if found.st_uid != os.geteuid() or not stat.S_ISREG(found.st_mode) or os.listdir(path) != [MADE]:
+        return False
+    os.unlink(mine)
+    try:
+        os.rmdir(path)
+    except OSError:  # used meanwhile: whoever uses it removes it
+        mark(path)
+        raise
+    return True
