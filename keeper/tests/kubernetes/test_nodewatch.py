@@ -3,10 +3,12 @@
 The API server is a fake: its real answers, in kuberay's TestNodeTaken, do not expire, and do not end at a chosen moment."""
 
 import os
+import shlex
 import sys
 import threading
 import time
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
@@ -130,6 +132,33 @@ class Watches(unittest.TestCase):
         warned.look()
         warned.look()
         self.assertEqual(notes, ["the nodes of Kubernetes cannot be watched: 403 nodes is forbidden"])
+
+    def test_a_second_warning(self):
+        """Only one that leaves less time than the first changes what Ray has been asked for."""
+        class Watch:
+            def begin(self):
+                return True
+
+            refused = ""
+
+            def warned(self):
+                return {"10.0.0.1": self.found}
+
+        class State:
+            doc = {"nodes": [{"host": "10.0.0.1", "state": "ALIVE", "nodeId": "1", "name": "w-0"}], "head": {"nodeId": "0"}}
+
+            def note(self, *words):
+                pass
+
+        watch, head, asked = Watch(), unittest.mock.Mock(), []
+        warned = Warned({"name": "c"}, watch, head, State(), print)
+        head.dashboard.submit = lambda job, timeout: asked.append((job["submission_id"], int(shlex.split(job["entrypoint"])[3]) / 1000))
+        for seconds, why, drains in ((0, "is cordoned", 1), (600, "Karpenter ends it", 2), (900, "is tainted", 2), (0, "is cordoned again", 2), (60, "its spot machine ends", 3), (60, "its spot machine ends", 3)):
+            watch.found = ("node1", seconds, why, time.monotonic())
+            warned.look()
+            self.assertEqual(len(asked), drains, why)
+        self.assertEqual(len({name for name, _ in asked}), 3)  # Ray refuses an id that it has had
+        self.assertEqual([round(until and until - time.time(), -1) for _, until in asked], [0, 600, 60])
 
 
 if __name__ == "__main__":

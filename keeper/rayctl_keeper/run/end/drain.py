@@ -44,7 +44,7 @@ def drain(dashboard, prefix, end, grace, log):
 
 def drain_nodes(dashboard, prefix, nodes, deadline, message):
     """Has the head drain the nodes of these ids until a moment in epoch seconds, 0: none is known. Raises Unreachable or Refused."""
-    submit(dashboard, "%s%s%s" % (prefix, DRAIN, nodes[0][:12]), deadline, message, nodes)
+    submit(dashboard, "%s%s%s-%d" % (prefix, DRAIN, nodes[0][:12], deadline), deadline, message, nodes)
 
 
 def submit(dashboard, submission_id, deadline, message, nodes=()):

@@ -16,6 +16,7 @@ class Warned:
         """watch knows which machines are going to be taken away (kubernetes/nodewatch.py); None: nobody does."""
         self._name, self._head, self._state, self._log = orders["name"], head, state, log
         self._watch = watch if watch and watch.begin() else None
+        self._deadlines = {}  # by node's id, in epoch seconds: those that Ray has
         self._known = set()  # addresses and warnings that were seen to: a worker that ends by its drain may be started again in its pod, on the same machine
         self._not_before = 0.0
 
@@ -43,8 +44,13 @@ class Warned:
             else:
                 to, message = "Draining", "its node %s: %s; Ray drains it" % (place, why)
                 deadline = time.time() + seconds - (time.monotonic() - since) if seconds else 0
+                before = self._deadlines.get(row["nodeId"])
+                if before is not None and (not deadline or 0 < before <= deadline):  # a second warning counts only if it leaves less time
+                    self._known.add((row["host"], found))
+                    continue
                 try:
                     drain_nodes(self._head.dashboard, self._name, [row["nodeId"]], deadline, "its node %s: %s" % (place, why))
+                    self._deadlines[row["nodeId"]] = deadline
                 except Unreachable as error:
                     self._log("draining %s: %s" % (row["name"], error))
                     self._not_before = time.monotonic() + PAUSE
