@@ -34,12 +34,15 @@ func pythonModel(dir string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var codes, retryable []string
+	var codes, retryable, restarts []string
 	for _, c := range runstate.Causes {
+		name := classes.of["Cause"][c.Name]
+		if c.Restarts != "" {
+			restarts = append(restarts, fmt.Sprintf("    %s: %q,\n", name, c.Restarts))
+		}
 		if c.Origin != "" {
 			continue
 		}
-		name := classes.of["Cause"][c.Name]
 		codes = append(codes, fmt.Sprintf("    %s: %d,\n", name, c.Code))
 		if c.Retryable {
 			retryable = append(retryable, name)
@@ -54,11 +57,14 @@ CODES = {
 UNKNOWN_CAUSE = %d
 # Causes after which the same command may succeed if it is repeated.
 RETRYABLE = (%s)
+# The keys of job.restarts, each by the cause of the ends that it allows an attempt after.
+RESTARTS = {
+%s}
 # How a keeper's sentence begins when a signal ended it.
 SIGNALLED = %q
 # How the message of a node's event begins that was lost and started again before Ray had seen its loss.
 STARTED_AGAIN = %q
-`, classes.text, strings.Join(codes, ""), runstate.CodeInternal, strings.Join(retryable, ", "), runstate.Signalled, runstate.StartedAgain), nil
+`, classes.text, strings.Join(codes, ""), runstate.CodeInternal, strings.Join(retryable, ", "), strings.Join(restarts, ""), runstate.Signalled, runstate.StartedAgain), nil
 }
 
 // pythonClasses are the classes of names: their text, and of each class how Python writes a value.

@@ -74,13 +74,15 @@ type Cause struct {
 	Code   int
 	// Retryable: the same command may succeed if repeated, where nothing more is known of the end. The substrate failed, not the job.
 	Retryable bool
-	Meaning   string
+	// Restarts is the key of job.restarts that limits how many attempts may follow one that ended so; "": none may.
+	Restarts string
+	Meaning  string
 }
 
 // Causes are all of them.
 var Causes = []Cause{
 	{Name: CauseSucceeded, Origin: OriginDriver, Meaning: "the driver exited with code 0"},
-	{Name: CauseDriverFailed, Origin: OriginDriver, Meaning: "the driver exited with another code"},
+	{Name: CauseDriverFailed, Origin: OriginDriver, Restarts: "driver", Meaning: "the driver exited with another code"},
 	{Name: CauseDriverSignaled, Origin: OriginDriver, Meaning: "a signal ended the driver: 128 and its number"},
 	{Name: CausePrepareFailed, Origin: OriginPrepare, Meaning: "`job.prepare` exited with another code than 0, or a signal ended it: 128 and its number; the driver was not started"},
 	{Name: CauseInterrupted, Code: CodeInterrupted, Meaning: "Ctrl-C or a signal to the client or the keeper, or a command of Slurm or Kubernetes that ends it, such as `scancel`"},
@@ -91,13 +93,13 @@ var Causes = []Cause{
 	{Name: CauseIdleGPU, Code: CodeGPUsIdle, Meaning: "`lifetime.idleGpu` passed: all GPUs did nothing"},
 	{Name: CauseMax, Code: CodeTimeLimit, Meaning: "`lifetime.max` passed"},
 	{Name: CauseTotal, Code: CodeTimeLimit, Meaning: "`lifetime.total` passed"},
-	{Name: CauseTimeLimit, Code: CodeTimeLimit, Meaning: "the time limit of the Slurm job passed"},
+	{Name: CauseTimeLimit, Code: CodeTimeLimit, Restarts: "timeLimit", Meaning: "the time limit of the Slurm job passed"},
 	{Name: CauseQueue, Code: CodeQueueTimeout, Retryable: true, Meaning: "`lifetime.queue` passed before the gang was admitted"},
 	{Name: CauseStartFailed, Code: CodeStartFailed, Retryable: true, Meaning: "the cluster could not be started; not retryable where the same request can never start"},
 	{Name: CausePackageFailed, Code: CodeStartFailed, Meaning: "the working directory or a module could not be given to Ray"},
 	{Name: CauseSubmitFailed, Code: CodeStartFailed, Meaning: "Ray did not accept the job, or could not prepare its runtime environment"},
-	{Name: CauseLost, Code: CodeLost, Retryable: true, Meaning: "head, node or keeper was lost, and `job.restarts` had no attempt left"},
-	{Name: CausePreempted, Code: CodeLost, Retryable: true, Meaning: "Slurm or Kubernetes took the nodes for somebody else, and `job.restarts` had no attempt left"},
+	{Name: CauseLost, Code: CodeLost, Retryable: true, Restarts: "nodeFailure", Meaning: "head, node or keeper was lost, and `job.restarts` had no attempt left"},
+	{Name: CausePreempted, Code: CodeLost, Retryable: true, Restarts: "preempted", Meaning: "Slurm or Kubernetes took the nodes for somebody else, and `job.restarts` had no attempt left"},
 }
 
 // CauseOf finds a cause of rayctl's own ends; ok is false where a program's own exit code counts, and for what is no cause.

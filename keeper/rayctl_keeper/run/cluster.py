@@ -2,7 +2,6 @@
 
 import time
 
-from rayctl_keeper.run.job.attempts import KINDS
 from rayctl_keeper.run.limits.waiting import LAZY, POLL
 from rayctl_keeper.state.exits import AttemptLost, End
 from rayctl_keeper.state.model import Cause, Phase
@@ -65,7 +64,7 @@ class Cluster:
     def restart(self, lost):
         """Starts a lost cluster again, as the next attempt if it was in use. Raises End if job.restarts allows no further attempt."""
         message, cause = self._waiting.hopeless.lost(lost)
-        kind = KINDS[cause]
+        kind = RESTARTS[cause]
         if not self.in_use and kind == "nodeFailure":
             self._fail_start(message)
             return

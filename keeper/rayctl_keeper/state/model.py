@@ -114,6 +114,13 @@ CODES = {
 UNKNOWN_CAUSE = 70
 # Causes after which the same command may succeed if it is repeated.
 RETRYABLE = (Cause.DISCONNECTED, Cause.ABANDONED, Cause.QUEUE, Cause.START_FAILED, Cause.LOST, Cause.PREEMPTED)
+# The keys of job.restarts, each by the cause of the ends that it allows an attempt after.
+RESTARTS = {
+    Cause.DRIVER_FAILED: "driver",
+    Cause.TIME_LIMIT: "timeLimit",
+    Cause.LOST: "nodeFailure",
+    Cause.PREEMPTED: "preempted",
+}
 # How a keeper's sentence begins when a signal ended it.
 SIGNALLED = "the keeper received SIG"
 # How the message of a node's event begins that was lost and started again before Ray had seen its loss.

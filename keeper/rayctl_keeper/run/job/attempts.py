@@ -2,10 +2,7 @@
 
 from rayctl_keeper.driver.figures import TAIL, figures
 from rayctl_keeper.state.document import ended_attempt, wall
-from rayctl_keeper.state.model import Cause
-
-# What of job.restarts an attempt uses that follows one which ended so.
-KINDS = {Cause.DRIVER_FAILED: "driver", Cause.LOST: "nodeFailure", Cause.PREEMPTED: "preempted", Cause.TIME_LIMIT: "timeLimit"}
+from rayctl_keeper.state.model import RESTARTS
 
 
 class Attempts:
@@ -28,7 +25,7 @@ class Attempts:
 
     def _count(self, ended):
         """Attempts that have ended use up restarts, whichever keeper had them."""
-        self._used = {kind: sum(a["cause"] == cause for a in ended) for cause, kind in KINDS.items()}
+        self._used = {kind: sum(a["cause"] == cause for a in ended) for cause, kind in RESTARTS.items()}
 
     def left(self, kind):
         """Whether job.restarts allows one more of a kind."""

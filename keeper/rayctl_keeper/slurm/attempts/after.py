@@ -9,12 +9,11 @@ import json
 import os
 
 try:
-    from rayctl_keeper.state.model import Cause, Phase
+    from rayctl_keeper.state.model import RESTARTS, Cause, Phase
 except ImportError:  # on the login node, where the text before this one has them
     pass
 
 AGAIN = "again"  # in an attempt's directory: why the next one follows
-LIMITS = {Cause.PREEMPTED: "preempted", Cause.LOST: "nodeFailure", Cause.TIME_LIMIT: "timeLimit"}  # the orders' restarts by cause
 SENTENCES = {Cause.PREEMPTED: "%s job was preempted or requeued", Cause.LOST: "a node of %s job failed", Cause.TIME_LIMIT: "%s job reached Slurm's time limit"}
 # What slurmstepd writes into the job's output when Slurm ends it (slurm/src/slurmd/slurmstepd/req.c, _handle_signal_container).
 TOLD = {"NODE FAILURE": Cause.LOST, "PREEMPTION": Cause.PREEMPTED, "JOB REQUEUE": Cause.PREEMPTED}
@@ -69,7 +68,7 @@ def why_again(run, place, state):
 
 def allowed(run, orders, place, cause):
     """Whether another attempt may follow this one for this cause."""
-    limit = ((orders.get("job") or {}).get("restarts") or {}).get(LIMITS[cause], 0)
+    limit = ((orders.get("job") or {}).get("restarts") or {}).get(RESTARTS[cause], 0)
     requeued = [load(os.path.join(run, str(n), AGAIN)).get("cause") for n in range(1, int(os.path.basename(place)))]
     state = last_state(place)  # knows those that began in the same job, too, but not those that never had a keeper
     known = [a.get("cause") for a in state.get("attempts") or orders.get("attempts") or [] if a["attempt"] < (state.get("attempt") or orders.get("attempt") or 1)]

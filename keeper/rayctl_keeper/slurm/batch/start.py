@@ -14,7 +14,7 @@ import time
 
 from rayctl_keeper.run import keeper
 from rayctl_keeper.slurm.attempts.account import SEED, SEEDS, allocations_of, attempts_of, end_leftovers, remove, requeued_at, share_result, strip, timeline_of, write_result
-from rayctl_keeper.slurm.attempts.after import AGAIN, LIMITS, SENTENCES, allowed, also_called, last_state, last_words, load, output_of, salvage, why_again
+from rayctl_keeper.slurm.attempts.after import AGAIN, SENTENCES, allowed, also_called, last_state, last_words, load, output_of, salvage, why_again
 from rayctl_keeper.slurm.companions.companions import Companions, end_all
 from rayctl_keeper.slurm.controller import commands
 from rayctl_keeper.state import model
@@ -169,7 +169,7 @@ def may_follow(run, before):
     salvage(output_of(before))
     cause, _ = why_again(run, before, state)
     own = begun(state)  # an end that the keeper was carrying out stands: a driver that has ended is not run again
-    stands = own is not None and own.cause not in LIMITS and own.cause != Cause.START_FAILED
+    stands = own is not None and own.cause not in SENTENCES and own.cause != Cause.START_FAILED
     if not stands and allowed(run, load(os.path.join(before, "orders.json")), before, cause):
         write_atomically(os.path.join(before, AGAIN), json.dumps({"cause": cause}).encode())
         return True
