@@ -18,12 +18,10 @@ import (
 )
 
 const (
-	window   = 2 * time.Second
-	spare    = 0.5             // processors that must have been idle in a window
-	headway  = 4 * time.Second // until the next test may begin: this one's work is seen by then
-	patience = time.Minute     // where others keep the machine busy, a test begins all the same
-	crowd    = 12.0            // processes that want each processor: above that, Ray's own limits pass while it starts
-	longer   = 3 * patience    // in a crowd: more tests at once would finish later, all of them
+	window  = 2 * time.Second
+	spare   = 0.5             // processors that must have been idle in a window
+	headway = 4 * time.Second // until the next test may begin: this one's work is seen by then
+	longest = time.Minute     // after which the next test begins however busy the processors are
 )
 
 // AtOnce sets how many tests of this process run at once, unless -test.parallel is given. For TestMain.
@@ -44,7 +42,7 @@ func Parallel(t *testing.T) {
 	if testing.Short() {
 		return // such a test is left out with -short, see needs.RealSystem
 	}
-	for began := time.Now(); ; {
+	for {
 		busy := busy()
 		load := load()
 		lock, err := filelock.Try(lockFile())
@@ -55,9 +53,12 @@ func Parallel(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}
-		if busy && !tired(time.Since(began), load) {
+		if busy && time.Since(lastBegin()) < pause(load) {
 			lock.Release()
 			continue
+		}
+		if err := os.Chtimes(lockFile(), time.Time{}, time.Now()); err != nil {
+			t.Error(err)
 		}
 		go func() {
 			time.Sleep(headway)
@@ -67,9 +68,19 @@ func Parallel(t *testing.T) {
 	}
 }
 
-// tired reports whether a test that has waited for so long begins although the processors are busy.
-func tired(waited time.Duration, load float64) bool {
-	return waited >= longer || waited >= patience && load < crowd
+// lastBegin is when a test of this user has begun last. A new lock is as old as its file: the first test waits for others' work, too.
+func lastBegin() time.Time {
+	info, err := os.Stat(lockFile())
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
+// pause is how long after the last one a test begins although the processors are busy: the longer, the more processes want each of them. Where Ray's starts
+// compete with ten others each, its own limits pass, and the clusters that run meanwhile cost more than what is gained by running them side by side.
+func pause(load float64) time.Duration {
+	return min(longest, max(headway, time.Duration(load*float64(headway))))
 }
 
 // load is how many processes want each processor, as an average over a minute; 0 where it is not known.

@@ -27,18 +27,14 @@ func TestTimesAdvance(t *testing.T) {
 	}
 }
 
-// A crowded machine gets the next test later than one that is only busy.
-func TestTired(t *testing.T) {
+// On a busy machine the next test begins the later, the more processes want each processor, and not never.
+func TestPause(t *testing.T) {
 	if load() <= 0 {
 		t.Error("no load of this machine")
 	}
-	for _, c := range []struct {
-		waited time.Duration
-		load   float64
-		want   bool
-	}{{patience - 1, 1, false}, {patience, 1, true}, {patience, crowd, false}, {longer - 1, crowd, false}, {longer, crowd, true}} {
-		if got := tired(c.waited, c.load); got != c.want {
-			t.Errorf("after %s at load %v: %v", c.waited, c.load, got)
+	for load, want := range map[float64]time.Duration{0: headway, 0.5: headway, 3: 3 * headway, 500: longest} {
+		if got := pause(load); got != want {
+			t.Errorf("at load %v: %v", load, got)
 		}
 	}
 }
