@@ -93,7 +93,7 @@ type Group struct {
 type Scaling struct {
 	Idle           float64 `json:"idle"`                     // seconds after which a node that nothing uses is removed
 	MaxAllocations int     `json:"maxAllocations,omitempty"` // nodes that were asked for at one time; 0: no limit
-	UpscalingSpeed float64 `json:"upscalingSpeed"`           // how many nodes of a group it asks for at once, in multiples of those that run; 1 at least (Ray's upscaling_speed)
+	UpscalingSpeed float64 `json:"upscalingSpeed"`           // how many nodes of a group may be on their way, in multiples of those that run; 1 at least (Ray's upscaling_speed)
 }
 
 // Modes of Start.

@@ -176,7 +176,7 @@ type WorkerGroup struct {
 type Scaling struct {
 	// Idle is how long a node above minReplicas is kept while nothing uses it. Default: 5m.
 	Idle units.Limit `json:"idle,omitzero" changeable:"true"`
-	// UpscalingSpeed is how many nodes of a group may be requested at once, as a multiple of the running nodes; one node may always be requested (Ray's
+	// UpscalingSpeed is how many nodes of a group may be on their way at once, as a multiple of its running nodes; one may always be (Ray's
 	// upscaling_speed). Default: all nodes that are needed.
 	UpscalingSpeed float64 `json:"upscalingSpeed,omitempty"`
 	// MaxAllocations is the largest number of additional nodes (above minReplicas) at one time, in all groups together, including queued ones. On Slurm

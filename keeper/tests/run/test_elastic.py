@@ -54,6 +54,20 @@ class Requests(unittest.TestCase):
         self.assertEqual([self.launch("a", 5), self.launch("a", 1), self.launch("b", 1), self.launch("b", 1)], [None] * 4)
         self.assertEqual(sorted(self.nodes.extra), ["a-0", "a-1", "a-2", "a-3", "a-4", "a-5", "b-0", "b-1"])
 
+    def test_speed(self):
+        """Nodes that are on their way count, unlike in Ray, which asks for as many again at each look."""
+        for speed, alive, wanted in ((1, 0, 1), (0.5, 0, 1), (2, 0, 2), (2, 2, 6), (1.2, 3, 7), (10_000, 0, 5)):
+            self.begin(dict(ORDERS, scaling={"upscalingSpeed": 10_000}))
+            self.launch("a", alive)
+            self.elastic._gang.changes([{"node_name": "a-%d" % i, "node_id": str(i), "state": "ALIVE"} for i in range(alive)])
+            self.elastic._sizes._scaling["upscalingSpeed"] = speed
+            first = self.launch("a", 5)
+            self.assertEqual(len(self.nodes.extra), wanted, (speed, alive))
+            if wanted - alive < 5:
+                self.assertEqual(first, "group a gets only %d more nodes now" % (wanted - alive))
+                self.assertEqual(self.launch("a", 1), "group a has as many nodes on their way as scaling.upscalingSpeed allows")
+            self.assertIsNone(self.launch("b", 1))
+
     def test_name_again(self):
         """A node that fails to start has a pause and a reason, also where one of its name had gone because nothing needed it."""
         row = {"node_name": "a-0", "node_id": "1", "state": "DEAD", "state_message": "Terminated due to idle (no Ray activity)"}
@@ -104,7 +118,7 @@ class Requests(unittest.TestCase):
         self.assertEqual((event["event"], event["to"], event["message"]), ("scale", "b", "at least 1 and at most 2 nodes"))
 
     def test_too_many(self):
-        self.assertEqual(self.launch("b", 3), "group b has only 2 more nodes")
+        self.assertEqual(self.launch("b", 3), "group b gets only 2 more nodes now")
         self.assertEqual(sorted(self.nodes.extra), ["b-0", "b-1"])
         self.assertEqual(self.launch("b", 1), "group b has all of its 2 nodes")
 

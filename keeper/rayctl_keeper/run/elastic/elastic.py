@@ -81,6 +81,9 @@ class Elastic:
             places = [i for i in range(group["count"], most(group)) if i not in taken][:max(0, self._sizes.limits[name][1] - len(taken))]
         if not places:
             raise Refusal("group %s has all of its %d nodes" % (name, group["count"] if required else self._sizes.limits[name][1]))
+        places = places[:self._more_at_once(group, members)]
+        if not places:
+            raise Refusal("group %s has as many nodes on their way as scaling.upscalingSpeed allows" % name)
         room = self._room(count)
         try:
             for ordinal in places[:min(count, room)]:
@@ -94,7 +97,18 @@ class Elastic:
             raise Refusal(text)
         self._told.served(name)
         if len(places) < count:  # else Ray waits ten minutes for the others
-            raise Refusal("group %s has only %d more nodes" % (name, len(places)))
+            raise Refusal("group %s gets only %d more nodes now" % (name, len(places)))
+
+    def _more_at_once(self, group, members):
+        """How many more nodes of a group may be on their way. Ray counts no nodes that are: it asks for as many again at each look (Ray 2.60,
+        autoscaler/v2/instance_manager/reconciler.py, _compute_to_launch), although its documentation of upscaling_speed does (docs.ray.io, "Cluster YAML")."""
+        alive = coming = 0
+        for member in members:
+            if member.group is group and not member.released:
+                row = self._gang.row(member.name)
+                lives = row.get("state") == NodeState.ALIVE and row.get("nodeId") not in member.before
+                alive, coming = alive + lives, coming + (not lives and bool(member.serial))
+        return max(0, self._sizes.at_once(alive) - coming)
 
     def _room(self, count):
         """How many of so many nodes may be asked for."""

@@ -1,6 +1,8 @@
 """The minimum and maximum number of nodes of each group, and the refusal of other numbers."""
 
 import collections
+import math
+import sys
 
 from rayctl_keeper.node.groups import autoscaling
 from rayctl_keeper.node.groups.members import is_elastic, most
@@ -27,6 +29,11 @@ class Sizes:
     def initial(self):
         """Nodes at the start, by group."""
         return {name: size[2] for name, size in self._accepted.items()}
+
+    def at_once(self, alive):
+        """How many nodes of a group with so many living ones may be on their way: scaling.upscalingSpeed, which a changed cluster file may change."""
+        speed = self._scaling.get("upscalingSpeed")
+        return max(1, math.ceil(speed * max(1, alive))) if speed else sys.maxsize
 
     def scale(self, wanted):
         """Sets the sizes of `rayctl scale`, all or none. Raises Refusal and OSError."""
