@@ -4,7 +4,7 @@ import time
 
 from rayctl_keeper.run.limits.waiting import LAZY, POLL
 from rayctl_keeper.state.exits import AttemptLost, End
-from rayctl_keeper.state.model import Cause, Phase
+from rayctl_keeper.state.model import RESTARTS, Cause, Phase
 
 STARTS = 3  # in a row without success
 WORTH_ANOTHER_START = ("already occupied", "already running at", "Address already in use", "Failed to bind", "rrno: 98", "Errno 98",
