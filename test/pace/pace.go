@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 
 const (
 	window  = 2 * time.Second
+	sample  = 100 * time.Millisecond
 	spare   = 0.5             // processors that must have been idle in a window
 	headway = 4 * time.Second // until the next test may begin: this one's work is seen by then
 	longest = time.Minute     // after which the next test begins however busy the processors are
@@ -43,8 +45,7 @@ func Parallel(t *testing.T) {
 		return // such a test is left out with -short, see needs.RealSystem
 	}
 	for {
-		busy := busy()
-		load := load()
+		busy, runnable := look()
 		lock, err := filelock.Try(lockFile())
 		if err != nil {
 			t.Fatal(err)
@@ -53,7 +54,7 @@ func Parallel(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}
-		if busy && time.Since(lastBegin()) < pause(load) {
+		if busy && time.Since(lastBegin()) < pause(runnable) {
 			lock.Release()
 			continue
 		}
@@ -77,30 +78,30 @@ func lastBegin() time.Time {
 	return info.ModTime()
 }
 
-// pause is how long after the last one a test begins although the processors are busy: the longer, the more processes want each of them. Where Ray's starts
+// pause is how long after the last one a test begins although the processors are busy: the longer, the more threads want each of them. Where Ray's starts
 // compete with ten others each, its own limits pass, and the clusters that run meanwhile cost more than what is gained by running them side by side.
-func pause(load float64) time.Duration {
-	return min(longest, max(headway, time.Duration(load*float64(headway))))
+func pause(runnable float64) time.Duration {
+	return min(longest, max(headway, time.Duration(runnable*float64(headway))))
 }
 
-// load is how many processes want each processor, as an average over a minute; 0 where it is not known.
-func load() (of float64) {
-	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
-		_, _ = fmt.Sscanf(string(text), "%f", &of)
-	}
-	return of / float64(runtime.NumCPU())
-}
-
-// busy looks at the processors for a window.
-func busy() bool {
-	before, err := idle()
+// look watches the processors for a window: whether they are busy, and how many threads want each of them. The kernel's load average tells less: it is taken
+// every five seconds, as Ray's own timers are, and was 30 where 7 threads could run.
+func look() (busy bool, runnable float64) {
+	before, err := stat()
 	if err != nil {
-		return false // not Linux
+		return false, 0 // not Linux
 	}
-	began := time.Now()
-	time.Sleep(window)
-	after, err := idle()
-	return err == nil && after-before < spare*time.Since(began).Seconds()
+	began, sum, samples := time.Now(), 0.0, 0.0
+	for time.Since(began) < window {
+		time.Sleep(sample)
+		now, err := stat()
+		if err != nil {
+			return false, 0
+		}
+		sum, samples = sum+now.running-1, samples+1 // without this one
+		busy = now.unused()-before.unused() < spare*time.Since(began).Seconds()
+	}
+	return busy, sum / samples / float64(runtime.NumCPU())
 }
 
 // lockFile is this user's, also where the home directory and the tests' cache are another's.
@@ -114,23 +115,25 @@ func Busy() (float64, error) {
 	return (s.user + s.nice + s.system + s.irq + s.soft) / ticks, err
 }
 
-// idle is the processor time that the machine has not used since its start, in seconds of one processor.
-func idle() (float64, error) {
-	s, err := stat()
-	return (s.idle + s.wait) / ticks, err
-}
+// unused is the processor time that the machine has not used since its start, in seconds of one processor.
+func (s times) unused() float64 { return (s.idle + s.wait) / ticks }
 
 // ticks are the units of /proc/stat, in a second (USER_HZ, proc(5)).
 const ticks = 100
 
-type times struct{ user, nice, system, idle, wait, irq, soft float64 }
+// times are sums over all processors; running is how many threads run or could.
+type times struct{ user, nice, system, idle, wait, irq, soft, running float64 }
 
-// stat reads the sums of all processors: proc(5), /proc/stat.
+// stat reads proc(5), /proc/stat.
 func stat() (s times, err error) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
 		return s, err
 	}
-	_, err = fmt.Sscanf(string(text), "cpu %f %f %f %f %f %f %f", &s.user, &s.nice, &s.system, &s.idle, &s.wait, &s.irq, &s.soft)
+	if _, err = fmt.Sscanf(string(text), "cpu %f %f %f %f %f %f %f", &s.user, &s.nice, &s.system, &s.idle, &s.wait, &s.irq, &s.soft); err != nil {
+		return s, err
+	}
+	_, rest, _ := strings.Cut(string(text), "\nprocs_running ")
+	_, err = fmt.Sscanf(rest, "%f", &s.running)
 	return s, err
 }

@@ -3,6 +3,8 @@
 package pace
 
 import (
+	"os/exec"
+	"runtime"
 	"testing"
 	"time"
 )
@@ -14,11 +16,11 @@ func TestTimesAdvance(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		unused, err := idle()
+		now, err := stat()
 		if err != nil {
 			t.Fatal(err)
 		}
-		return busy + unused
+		return busy + now.unused()
 	}
 	before := sum()
 	time.Sleep(300 * time.Millisecond)
@@ -27,14 +29,26 @@ func TestTimesAdvance(t *testing.T) {
 	}
 }
 
-// On a busy machine the next test begins the later, the more processes want each processor, and not never.
+// On a busy machine the next test begins the later, the more threads want each processor, and not never.
 func TestPause(t *testing.T) {
-	if load() <= 0 {
-		t.Error("no load of this machine")
-	}
-	for load, want := range map[float64]time.Duration{0: headway, 0.5: headway, 3: 3 * headway, 500: longest} {
-		if got := pause(load); got != want {
-			t.Errorf("at load %v: %v", load, got)
+	for runnable, want := range map[float64]time.Duration{0: headway, 0.5: headway, 3: 3 * headway, 500: longest} {
+		if got := pause(runnable); got != want {
+			t.Errorf("with %v threads for each processor: %v", runnable, got)
 		}
+	}
+}
+
+// Threads that spin are counted, and the processors are busy then.
+func TestLook(t *testing.T) {
+	for range 2 * runtime.NumCPU() {
+		c := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer c.Wait()         //nolint:errcheck // it is killed
+		defer c.Process.Kill() //nolint:errcheck // as above
+	}
+	if busy, runnable := look(); !busy || runnable < 1 {
+		t.Errorf("busy: %v, %v threads for each processor", busy, runnable)
 	}
 }
