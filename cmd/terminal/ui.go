@@ -214,6 +214,9 @@ func (u *UI) erase() {
 	}
 }
 
+// echoed is what a terminal shows for Ctrl-C: with it a live line still takes one row, which is all that is erased.
+const echoed = "^C"
+
 func (u *UI) draw() {
 	if u.text == "" || u.midLine || u.held {
 		return
@@ -223,7 +226,7 @@ func (u *UI) draw() {
 		words += " (" + launcher.Human(took.Seconds()) + ")"
 	}
 	line := []rune(words)
-	if w := u.width() - 1; len(line) > w {
+	if w := u.width() - 1 - len(echoed); len(line) > w {
 		line = append(line[:w-1], '…')
 	}
 	fmt.Fprint(u.s.Err, u.Paint(dim, string(line)))
