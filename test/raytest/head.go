@@ -216,7 +216,8 @@ func (h *Head) environment(opts HeadOptions) ([]string, error) {
 			env = append(env, variable)
 		}
 	}
-	env = append(env, "HOME="+home, "PYTHONUNBUFFERED=1")
+	// A raylet ends, and with it the node, when its agent has not registered within 30 s: as rayctl's own nodes have it (keeper, raystart.py).
+	env = append(env, "HOME="+home, "PYTHONUNBUFFERED=1", "RAY_agent_register_timeout_ms=120000")
 	if opts.NoToken || !hasTokens(opts.Version) {
 		env = append(env, "RAY_AUTH_MODE=disabled")
 		return append(env, opts.Env...), nil
