@@ -37,8 +37,6 @@ OTHERS = {  # words that are not the model's, and how often a file has them
     ("run/limits/idle.py", "ALIVE"): 1,  # and of an actor
     ("run/limits/idle.py", "succeeded"): 1,  # the name of a field
     ("run/end/warned.py", "Draining"): 1,  # a node, not the cluster
-    ("run/job/attempts.py", "preempted"): 1,  # the name of a limit in the orders
-    ("slurm/attempts/after.py", "preempted"): 1,
     ("http/api.py", "granted"): 1,  # the name of a request
     ("kubernetes/record.py", "queued"): 1,  # the name of a field
 }
