@@ -121,10 +121,14 @@ def open_files(pid):
     """What a process has open; nothing if we may not see it."""
     directory, found = b"/proc/%d/fd/" % pid, []
     try:
-        for fd in os.listdir(directory):
-            found.append(os.readlink(directory + fd))
+        numbers = os.listdir(directory)
     except OSError:
-        pass  # it has ended, or closed one meanwhile
+        return found
+    for number in numbers:
+        try:
+            found.append(os.readlink(directory + number))
+        except OSError:
+            pass  # it was closed meanwhile
     return found
 
 
