@@ -140,7 +140,7 @@ func TestScale(t *testing.T) {
 // long as none runs, although four are needed.
 func TestElasticNodesFail(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, hold(4), func(o *keeper.Orders) {
+	r := newRig(t, strings.Replace(hold(4), "log_to_driver=False", "", 1), func(o *keeper.Orders) {
 		elastic(0, 4)(o)
 		o.Groups[1].Env = map[string]string{"NO_LICENCE": "1"}
 		o.Ray.Setup = `test -z "$NO_LICENCE" || { echo "the licence server is away"; false; }`
@@ -163,5 +163,9 @@ func TestElasticNodesFail(t *testing.T) {
 	r.must(err)
 	if n := strings.Count(string(text), "is requested"); n > len(more(s))+1 {
 		t.Errorf("%d nodes were started", n)
+	}
+	// Ray's autoscaler tells the driver what it asks for, and does not ask in the pauses.
+	if log := r.log(); !strings.Contains(log, "Adding ") || strings.Count(log, "Adding ") > 2*len(more(s)) {
+		t.Errorf("the driver's output: %s", log)
 	}
 }

@@ -63,12 +63,12 @@ class Handler(server.Handler):
 
     def nodes(self, asked=False):
         """For Ray's autoscaler."""
-        return json.dumps({"nodes": self.mail.elastic.instances(asked)}).encode()
+        return json.dumps({"nodes": self.mail.elastic.instances(asked), "room": self.mail.elastic.room()}).encode()
 
     def change_nodes(self, body):
         """What Ray's autoscaler asks for."""
         body = {"launch": launch(body["launch"]) if body.get("launch") else None, "release": names(body.get("release") or []),
-                "unmet": names(body.get("unmet") or [])}
+                "unmet": names(body.get("unmet") or []), "held": counts(body.get("held"))}
         self.mail.post("nodes", body)
         if body.get("refusal"):
             raise Rejected(409, body["refusal"])
@@ -254,4 +254,11 @@ def names(wish):
     """Refuses what is no list of words."""
     if not isinstance(wish, list) or not all(isinstance(name, str) for name in wish):
         raise Rejected(400, "release and unmet need lists of text")
+    return wish
+
+
+def counts(wish):
+    """Refuses what are no numbers of nodes by type; None: nothing is said of them."""
+    if wish is not None and (not isinstance(wish, dict) or not all(isinstance(number, int) for number in wish.values())):
+        raise Rejected(400, "held needs a number of nodes for each type")
     return wish

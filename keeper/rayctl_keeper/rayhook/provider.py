@@ -3,6 +3,7 @@
 Autoscaler v2 takes a NodeProvider of v1 through NodeProviderAdapter (Ray 2.60, autoscaler/v2/instance_manager/node_provider.py): it calls the functions below
 and no others, and finds out which node of Ray's is which of ours by RAY_CLOUD_INSTANCE_ID in the environment of `ray start`."""
 
+import collections
 import json
 import logging
 import os
@@ -32,6 +33,21 @@ def quicken(loop):
         setattr(loop, PACE, FAST_PACE)
 
 
+def keep_queued(provider):
+    """Ray's autoscaler asks only for nodes that it may have now; the others stay QUEUED there, which it ends itself when nothing needs them any more. Nodes that it asks for
+    and that are refused it asks for again at each look, each time with "Adding 1 node(s)" in the driver's output (Ray 2.60, _compute_to_launch)."""
+    from ray.autoscaler.v2.instance_manager.reconciler import Reconciler
+    original = getattr(Reconciler, "_compute_to_launch", None)
+    if original is None or getattr(original, "of_rayctl", False):
+        return
+
+    def compute_to_launch(queued_instances, *rest):
+        return provider.within_room(original(queued_instances, *rest), queued_instances)
+
+    compute_to_launch.of_rayctl = True
+    Reconciler._compute_to_launch = staticmethod(compute_to_launch)
+
+
 class KeeperNodes(NodeProvider):
     """The nodes that the keeper has."""
 
@@ -39,27 +55,30 @@ class KeeperNodes(NodeProvider):
         super().__init__(provider_config, cluster_name)
         self._run_dir, self._config, self._nodes = provider_config["run_dir"], provider_config["file"], {}
         self._gcs, self._drained, self._unmet, self._looked = None, set(), [], 0.0
+        self._room, self._held, self._held_told = {}, {}, {}  # by type: how many may be asked for, how many are kept, and of how many the keeper knows
 
     def _ask(self, body=None):
-        """The keeper's nodes by id, after what is asked for was done."""
+        """The keeper's answer, after what is asked for was done."""
         with open(os.path.join(self._run_dir, "state.json")) as f:
             state = json.load(f)
         url = state["keeper"]["url"]
         if state["head"]["fastStart"]:  # which the keeper knows when the head has answered
             quicken(sys.modules["__main__"])
+            keep_queued(self)
         with open(os.path.join(self._run_dir, "token")) as f:
             token = f.read().strip()
         request = urllib.request.Request(url + "/v1/nodes", None if body is None else json.dumps(body).encode(),
                                          {"Authorization": "Bearer " + token, "Content-Type": "application/json"})
         try:
             with direct.open(request, timeout=TIMEOUT) as answer:
-                return {n["id"]: n for n in json.load(answer)["nodes"]}
+                return json.load(answer)
         except urllib.error.HTTPError as error:
             raise RuntimeError("the keeper: " + error.read(2000).decode("utf-8", "replace")) from None
 
     def non_terminated_nodes(self, tag_filters):
-        self._nodes = self._ask()  # only here: requests are made in other threads, and their answers may be older
-        for work in (self._drain, self._tell_unmet):
+        answer = self._ask()
+        self._nodes, self._room = {n["id"]: n for n in answer["nodes"]}, answer["room"]  # only here: requests are made in other threads, and their answers may be older
+        for work in (self._drain, self._tell_unmet, self._tell_held):
             try:
                 work()
             except Exception as error:  # the GCS may be busy; the autoscaler's round goes on
@@ -97,6 +116,20 @@ class KeeperNodes(NodeProvider):
         if found != self._unmet:
             self._ask({"unmet": found})
             self._unmet = found
+
+    def within_room(self, launches, queued):
+        """Of what the autoscaler would ask for now, lists of instances by type, what it may."""
+        allowed = {kind: instances[:self._room.get(kind, len(instances))] for kind, instances in launches.items()}
+        waiting = collections.Counter(instance.instance_type for instance in queued)
+        self._held = {kind: count - len(allowed.get(kind, ())) for kind, count in waiting.items() if kind in self._room and count > len(allowed.get(kind, ()))}
+        return {kind: instances for kind, instances in allowed.items() if instances}
+
+    def _tell_held(self):
+        """The keeper shows what scaling.maxAllocations keeps from starting."""
+        held, self._held = self._held, {}  # without a queued instance the autoscaler computes nothing
+        if held != self._held_told:
+            self._ask({"held": held})
+            self._held_told = held
 
     def is_running(self, node_id):
         return bool(self._nodes.get(node_id, {}).get("running"))

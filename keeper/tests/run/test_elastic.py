@@ -68,6 +68,27 @@ class Requests(unittest.TestCase):
                 self.assertEqual(self.launch("a", 1), "group a has as many nodes on their way as scaling.upscalingSpeed allows")
             self.assertIsNone(self.launch("b", 1))
 
+    def test_room(self):
+        """What Ray's autoscaler may ask for now, so that it asks for no more; what it keeps is noted once where scaling.maxAllocations is the reason."""
+        self.assertEqual(self.elastic.room(), {})
+        self.begin(dict(ORDERS, scaling={"upscalingSpeed": 2, "maxAllocations": 3}))
+        self.assertEqual(self.elastic.room(), {"a": 2, "a.required": 2})
+        self.launch("a", 2)
+        self.assertEqual(self.elastic.room(), {"a": 0, "a.required": 0, "b": 1, "b.required": 1})
+        self.elastic._gang.changes([{"node_name": name, "node_id": name, "state": "ALIVE"} for name in ("a-0", "a-1")])
+        self.assertEqual(self.elastic.room()["a"], 1)
+        notes = lambda: [e["message"] for e in self.state.doc["timeline"] if e["event"] == "scaling"]
+        self.elastic.change({"held": {"a": 1}})
+        self.assertEqual(notes(), [])  # one is allowed: it is on its way
+        self.launch("a", 1)
+        for held in ({"a": 2}, {"a": 2}, {}, {"a": 2}):
+            self.elastic.change({"held": held})
+        self.assertEqual(notes(), ["group a needs 2 more nodes, but the cluster already has the 3 that scaling.maxAllocations allows"] * 2)
+        self.begin(dict(ORDERS, scaling={"upscalingSpeed": 10_000}))
+        self.launch("a", 1)
+        self.elastic.ended("a-0", 1)
+        self.assertEqual(self.elastic.room(), {"a": 0, "a.required": 0})
+
     def test_name_again(self):
         """A node that fails to start has a pause and a reason, also where one of its name had gone because nothing needed it."""
         row = {"node_name": "a-0", "node_id": "1", "state": "DEAD", "state_message": "Terminated due to idle (no Ray activity)"}
@@ -76,7 +97,7 @@ class Requests(unittest.TestCase):
         self.assertEqual(self.elastic._gang.row("a-0")["state"], "ENDED")
         self.elastic.ended("a-0", 1)
         for look in (lambda: None, lambda: self.elastic._gang.changes([row])):
-            self.elastic._not_before.clear()
+            self.elastic._pace._not_before.clear()
             self.assertIsNone(self.launch("a", 1))
             look()
             self.nodes.extra["a-0"].message = "Invalid account"

@@ -5,12 +5,13 @@ import time
 from rayctl_keeper.node.groups import autoscaling
 from rayctl_keeper.node.groups.members import Member, allocation_id, instance, is_elastic, most
 from rayctl_keeper.run.allocations.nodeallocations import NodeAllocations
+from rayctl_keeper.run.elastic.pace import Pace
 from rayctl_keeper.run.elastic.sizes import REFUSAL_AT_THE_END, Refusal, Sizes
 from rayctl_keeper.run.elastic.told import Told
 from rayctl_keeper.state.exits import duration
 from rayctl_keeper.state.model import AllocationState, Event, NodeState
 
-FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0  # seconds after nodes of a group that failed to start, twice as long each time
+TOO_MANY = "group %s needs %d more nodes, but the cluster already has the %d that scaling.maxAllocations allows"
 
 
 class Elastic:
@@ -23,11 +24,10 @@ class Elastic:
         self._sizes = Sizes(orders, run_dir, nodes, state)
         self._allocations = NodeAllocations(state)
         self._serial = self._allocations.last_serial()
-        self._failures, self._not_before = {}, {}  # by group
+        self._pace = Pace(orders, nodes, gang, self._sizes)
         self._listed = set()  # lives of nodes that Ray's autoscaler knows
         self._brief = []  # nodes that ended before it did
         self._standing = {}  # of the nodes that were asked for, when it was last looked at
-        self._most = (orders.get("scaling") or {}).get("maxAllocations") or None
         self._told = Told(state)
         self.closed = False  # the cluster ends
 
@@ -48,6 +48,10 @@ class Elastic:
                 "request": member.request, "running": bool(report.get("directory")), "address": self._nodes.address(member),
                 "drain": self._gang.row(member.name).get("nodeId") and member.drain or None, "nodeId": self._gang.row(member.name).get("nodeId", "")}
 
+    def room(self):
+        """How many nodes of a type may be asked for now, where that is limited."""
+        return self._pace.now() if self.active else {}
+
     def change(self, body):
         """POST /v1/nodes. A refusal is left in the body."""
         try:
@@ -59,6 +63,8 @@ class Elastic:
                 self._release(name)
             for text in body.get("unmet") or []:
                 self._told.tell(text, "Unmet", text)
+            if body.get("held") is not None:
+                self._hold(body["held"])
         except Refusal as refusal:
             body["refusal"] = str(refusal)
 
@@ -71,8 +77,8 @@ class Elastic:
         members = self._nodes.all()  # a request is no reason to do nothing: Ray has one number for all types and batches of five, and for its repetition
         if name in self._sizes.hopeless:
             raise Refusal("group %s gets no more nodes: %s" % (name, self._sizes.hopeless[name]))
-        left = self._not_before.get(name, 0) - time.monotonic()
-        if left > 0:
+        left = self._pace.pause(name)
+        if left:
             raise Refusal("the last node of group %s failed to start: the next try is in %s" % (name, duration(max(1, left))))
         if required:
             places = [m.ordinal for m in members if m.group is group and not m.head and not m.beyond and m.name in self._gang.dead]
@@ -81,38 +87,22 @@ class Elastic:
             places = [i for i in range(group["count"], most(group)) if i not in taken][:max(0, self._sizes.limits[name][1] - len(taken))]
         if not places:
             raise Refusal("group %s has all of its %d nodes" % (name, group["count"] if required else self._sizes.limits[name][1]))
-        places = places[:self._more_at_once(group, members)]
+        places = places[:self._pace.at_once(name)]
         if not places:
             raise Refusal("group %s has as many nodes on their way as scaling.upscalingSpeed allows" % name)
-        room = self._room(count)
+        room = self._pace.room(count)
         try:
             for ordinal in places[:min(count, room)]:
                 self._start(Member(group, ordinal, beyond=not required), request)
         finally:
             self._nodes.started()
         if room < min(count, len(places)):
-            text = "group %s needs %d more nodes, but the cluster already has the %d that scaling.maxAllocations allows" % (
-                name, min(count, len(places)) - room, self._most)
+            text = TOO_MANY % (name, min(count, len(places)) - room, self._pace.most)
             self._told.tell(name, "MaxAllocations", text)
             raise Refusal(text)
         self._told.served(name)
         if len(places) < count:  # else Ray waits ten minutes for the others
             raise Refusal("group %s gets only %d more nodes now" % (name, len(places)))
-
-    def _more_at_once(self, group, members):
-        """How many more nodes of a group may be on their way. Ray counts no nodes that are: it asks for as many again at each look (Ray 2.60,
-        autoscaler/v2/instance_manager/reconciler.py, _compute_to_launch), although its documentation of upscaling_speed does (docs.ray.io, "Cluster YAML")."""
-        alive = coming = 0
-        for member in members:
-            if member.group is group and not member.released:
-                row = self._gang.row(member.name)
-                lives = row.get("state") == NodeState.ALIVE and row.get("nodeId") not in member.before
-                alive, coming = alive + lives, coming + (not lives and bool(member.serial))
-        return max(0, self._sizes.at_once(alive) - coming)
-
-    def _room(self, count):
-        """How many of so many nodes may be asked for."""
-        return count if self._most is None else max(0, min(count, self._most - sum(1 for m in self._nodes.all() if m.serial)))
 
     def _release(self, wanted):
         for member in list(self._nodes.extra.values()):
@@ -123,6 +113,15 @@ class Elastic:
                 self._nodes.remove(member)
                 if lost:  # Ray has seen its end before us
                     member.died, member.message = True, member.message or row.get("message") or "Ray has lost it"
+
+    def _hold(self, held):
+        """Ray's autoscaler would ask for so many more nodes of these types if it might."""
+        for name in self._sizes.limits:
+            count = held.get(name, 0) + held.get(name + autoscaling.REQUIRED, 0)
+            if count and not self._pace.room(1):
+                self._told.tell(name, "MaxAllocations", TOO_MANY % (name, count, self._pace.most))
+            elif not count and name not in self._sizes.hopeless:
+                self._told.served(name)
 
     # For users.
 
@@ -166,7 +165,7 @@ class Elastic:
         try:
             for ordinal in range(group["count"], min(most(group), count)):
                 member = Member(group, ordinal, beyond=True)
-                if member.name not in self._nodes.extra and self._room(1):
+                if member.name not in self._nodes.extra and self._pace.room(1):
                     self._start(member, "")
         except Refusal as refusal:
             self._log(str(refusal))
@@ -183,7 +182,7 @@ class Elastic:
             self._nodes.extra.pop(member.name, None)
             if dead is not None:
                 self._gang.dead[member.name] = dead
-            self._pace(member.group["name"], False)
+            self._pace.started(member.group["name"], False)
             raise Refusal("node %s cannot be started: %s" % (member.name, error))
         self._allocations.add(member, *(self._nodes.standing(member) or (AllocationState.QUEUED, "", None)))
 
@@ -238,7 +237,7 @@ class Elastic:
         message = member.message or self._gang.why(member, code)
         if fine:
             message = member.drained or "nothing needed it any more"
-        self._pace(member.group["name"], fine or row.get("state") == NodeState.ALIVE)
+        self._pace.started(member.group["name"], fine or row.get("state") == NodeState.ALIVE)
         if member.beyond and not fine:
             self._state.note(Event.NODE, NodeState.DEAD, name, message)
         self._allocations.release(message, member)
@@ -248,14 +247,6 @@ class Elastic:
         if self._sizes.limits[member.group["name"]][1] < most(member.group) or member.group["name"] in self._sizes.hopeless:
             self._sizes.write()
         return member.beyond
-
-    def _pace(self, group, started):
-        """After a node that failed to start the next one has to wait."""
-        if started:
-            self._failures.pop(group, None)
-            return
-        self._failures[group] = self._failures.get(group, 0) + 1
-        self._not_before[group] = time.monotonic() + min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (self._failures[group] - 1))
 
     def forget(self):
         """All nodes are going to end."""

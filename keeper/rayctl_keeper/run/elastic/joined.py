@@ -24,6 +24,10 @@ class Joined:
         """For an autoscaler of our own: there is none."""
         return []
 
+    def room(self):
+        """As above."""
+        return {}
+
     def change(self, body):
         """POST /v1/nodes, from the head: what no group can satisfy (rayhook/waiting.py). Whatever else is asked for is refused."""
         for text in body["unmet"]:
