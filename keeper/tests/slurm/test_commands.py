@@ -46,6 +46,14 @@ class Commands(unittest.TestCase):
         self.assertTrue(commands.requeue())
         self.assertEqual(self.asked()[2:], ["update JobId=7 Requeue=1", "requeue 7"])
 
+    def test_requeued_before_the_answer(self):
+        """Slurm ends the job's processes, scontrol too, when it has requeued the job."""
+        path = os.path.join(self.dir, "scontrol")
+        for end, accepted in (("kill -TERM $$; exit 0", True), ("kill -TERM $$; exit 1", False)):
+            with open(path, "w") as f:
+                f.write("#!/bin/sh\n[ \"$1\" = requeue ] || exit 0\n%s\n" % end)
+            self.assertEqual(commands.requeue(), accepted)
+
     def test_may_be_queued_again(self):
         self.scontrol(self.dir, "PreemptType             = preempt/qos")
         commands.run_once()

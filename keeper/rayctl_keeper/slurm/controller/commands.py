@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 
 # Variables that change the output of Slurm's commands: a user's own settings, which a prolog or BASH_ENV may set, and those of a job from which ours
@@ -57,11 +58,17 @@ def ask(*argv):
 
 
 def requeue():
-    """Requeues this job for its next attempt; returns whether Slurm accepted that."""
+    """Requeues this job for its next attempt; returns whether Slurm accepted that. Slurm then ends all processes of the job, this command among them, at times before it
+    has the answer: it ignores SIGTERM, and has until SIGKILL (KillWait) to get it."""
     job = os.environ["SLURM_JOB_ID"]
     if inside():
         return False
-    return call("scontrol", "update", "JobId=" + job, "Requeue=1") and call("scontrol", "requeue", job)  # see run_once
+    return call("scontrol", "update", "JobId=" + job, "Requeue=1") and call("scontrol", "requeue", job, preexec_fn=ignore_sigterm)  # see run_once
+
+
+def ignore_sigterm():
+    """In a child that is about to be the command."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def run_once():
