@@ -216,8 +216,9 @@ func (h *Head) environment(opts HeadOptions) ([]string, error) {
 			env = append(env, variable)
 		}
 	}
-	// A raylet ends, and with it the node, when its agent has not registered within 30 s: as rayctl's own nodes have it (keeper, raystart.py).
-	env = append(env, "HOME="+home, "PYTHONUNBUFFERED=1", "RAY_agent_register_timeout_ms=120000")
+	// A raylet ends, and with it the node, when its agent has not registered within 30 s: as rayctl's own nodes have it (keeper, raystart.py). And Serve's
+	// controller kills a proxy that is not ready within 5 s (Ray 2.9, serve/_private/proxy_state.py): the application that is applied then fails.
+	env = append(env, "HOME="+home, "PYTHONUNBUFFERED=1", "RAY_agent_register_timeout_ms=120000", "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S=60")
 	if opts.NoToken || !hasTokens(opts.Version) {
 		env = append(env, "RAY_AUTH_MODE=disabled")
 		return append(env, opts.Env...), nil
