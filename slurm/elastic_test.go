@@ -296,7 +296,9 @@ func (b *bed) companionsHeadDies(t *testing.T) {
 	}
 	b.Await(t, "its collection", func(ctx context.Context) (bool, error) {
 		collected, err := l.Reconcile(ctx, launcher.Scope{})
-		return slices.ContainsFunc(collected, func(c launcher.Collected) bool { return c.Name == string(id) && c.What == "leftovers" }), err
+		return slices.ContainsFunc(collected, func(c launcher.Collected) bool {
+			return c.Name == string(id) && (c.What == "leftovers" || c.What == "waiting job") // Slurm may have requeued the job when the node came back
+		}), err
 	})
 	if left := b.allocated(t, id); len(left) > 0 {
 		t.Errorf("left: %q", left)
