@@ -45,8 +45,8 @@ func TestLook(t *testing.T) {
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
-		defer c.Wait()         //nolint:errcheck // it is killed
-		defer c.Process.Kill() //nolint:errcheck // as above
+		defer c.Wait()
+		defer c.Process.Kill()
 	}
 	if busy, runnable := look(); !busy || runnable < 1 {
 		t.Errorf("busy: %v, %v threads for each processor", busy, runnable)
