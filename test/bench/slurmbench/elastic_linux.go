@@ -122,7 +122,7 @@ func (s *slurmSite) clusterFile(file map[string]any) (string, error) {
 	return path, os.WriteFile(path, text, 0o644)
 }
 
-// watchReleases returns when each job had released its nodes, after the first one, which has the head, has.
+// watchReleases returns when each job had released its nodes, after the last one has.
 func (s *slurmSite) watchReleases(ctx context.Context) (map[string]float64, error) {
 	released := map[string]float64{}
 	for tick := time.NewTicker(200 * time.Millisecond); ; {
@@ -145,7 +145,7 @@ func (s *slurmSite) watchReleases(ctx context.Context) (map[string]float64, erro
 				released[id] = float64(time.Now().UnixMicro()) / 1e6
 			}
 		}
-		if released["1"] > 0 && left == 0 {
+		if len(released) > 0 && left == 0 { // the main job's number is not always 1: a question to sbatch takes one, too
 			return released, nil
 		}
 	}
