@@ -111,10 +111,10 @@ def carries(pid, marker):
     """Whether a process has the line in its environment. Ray's agents write NUL over the beginning of theirs, as much as up to all of it, when they change their titles
     (setproctitle: src/spt_status.c, set_ps_display): such a process is known by the files that it has open in the marker's directory, as its logs."""
     environ = environ_of(pid)
-    if not environ.startswith(b"\0"):
-        return marker in environ.split(b"\0")
+    if marker in environ.split(b"\0"):
+        return True
     inside = marker.partition(b"=")[2] + b"/"
-    return marker in environ.split(b"\0") or any(path.startswith(inside) for path in open_files(pid))
+    return environ.startswith(b"\0") and any(path.startswith(inside) for path in open_files(pid))
 
 
 def open_files(pid):

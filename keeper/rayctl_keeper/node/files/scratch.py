@@ -41,7 +41,7 @@ def make(path):
     for again in reversed(range(TRIES)):
         try:
             if not os.path.isdir(path):
-                os.path.isdir(os.path.dirname(path)) or make(os.path.dirname(path))
+                make(os.path.dirname(path))
                 os.mkdir(path, 0o700)
                 mark(path)
             return

@@ -1,5 +1,6 @@
 """How many nodes Ray's autoscaler may ask for at present."""
 
+import sys
 import time
 
 from rayctl_keeper.node.groups import autoscaling
@@ -7,7 +8,6 @@ from rayctl_keeper.node.groups.members import most
 from rayctl_keeper.state.model import NodeState
 
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0  # seconds after nodes of a group that failed to start, twice as long each time
-NONE = 10 ** 9  # no limit
 
 
 class Pace:
@@ -30,7 +30,7 @@ class Pace:
         """Seconds until the next try."""
         return max(0.0, self._not_before.get(group, 0) - time.monotonic())
 
-    def room(self, count=NONE):
+    def room(self, count=sys.maxsize):
         """How many of so many nodes scaling.maxAllocations allows."""
         return count if self.most is None else max(0, min(count, self.most - sum(1 for m in self._nodes.all() if m.serial)))
 
@@ -43,7 +43,7 @@ class Pace:
                 row = self._gang.row(member.name)
                 lives = row.get("state") == NodeState.ALIVE and row.get("nodeId") not in member.before
                 alive, coming = alive + lives, coming + (not lives and bool(member.serial))
-        return max(0, min(NONE, self._sizes.at_once(alive)) - coming)
+        return max(0, self._sizes.at_once(alive) - coming)
 
     def now(self):
         """For Ray's autoscaler, which keeps the others queued (rayhook/provider.py): how many nodes of a type it may ask for, where that is limited."""
