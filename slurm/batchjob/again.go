@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/slurm/controller"
 	"github.com/rayctl/rayctl/slurm/controller/queue"
+	"github.com/rayctl/rayctl/slurm/script"
 )
 
 // presumeAfter is for how long a shared file system may keep from us what the nodes have written: attributes are cached for up to a minute (nfs(5), acdirmax).
@@ -32,11 +34,25 @@ func (b *Job) Withdraw(ctx context.Context, v runstate.Verdict) error {
 	if err := b.Cancel(ctx, b.JobID, true); err != nil {
 		return b.Site.Unreachable(err)
 	}
-	f, j, err := b.Ask(ctx, queue.Now)
+	f, j, err := b.askReleased(ctx)
 	if err != nil || f != Gone || j.State != controller.StateCancelled {
 		return nil //nolint:nilerr // decided at the next look
 	}
 	return b.Conclude(ctx, v)
+}
+
+// askReleased is the fate of a job that was cancelled while it waited. Where the head's node of a heterogeneous job failed, its other components still ran (Slurm 24.11), and
+// Slurm has to end their processes first.
+func (b *Job) askReleased(ctx context.Context) (Fate, controller.Job, error) {
+	for began := time.Now(); ; {
+		f, j, err := b.Ask(ctx, queue.Now)
+		if err != nil || f != Alive || !j.Has("COMPLETING") || time.Since(began) > script.EndSlack {
+			return f, j, err
+		}
+		if !sleep.For(ctx, AskAgain) {
+			return f, j, ctx.Err()
+		}
+	}
 }
 
 // fateOf is how a cluster ended, by Slurm's word and by the files': a job that waited and was cancelled was so for the reason that is noted, or because
