@@ -73,7 +73,7 @@ func measureElastic(ctx context.Context, b *measure.Bench) ([]measure.Row, error
 
 // newDay runs one, with at least so many workers all the time.
 func newDay(ctx context.Context, b *measure.Bench, least int) (d day, err error) {
-	s, err := newSite(ctx, b, slurmtest.Options{Nodes: 1 + dayWorkers})
+	s, err := newSite(ctx, b, slurmtest.Options{Nodes: 6})
 	if err != nil {
 		return d, err
 	}
