@@ -38,6 +38,8 @@ type Receipt struct {
 	// FormerAllocations are the sums of nodes of elastic groups that ended long ago and are not listed any more.
 	FormerAllocations []runstate.FormerAllocations `json:"formerAllocations,omitempty"`
 	Attempts          []runstate.Attempt           `json:"attempts,omitempty"`
+	// EndedSubmissions are the jobs that were submitted to a cluster without a job of its own; nil: none.
+	EndedSubmissions *runstate.EndedSubmissions `json:"endedSubmissions,omitempty"`
 	// Figures are those that the last attempt's driver gave, by name.
 	Figures  map[string]float64 `json:"figures,omitempty"`
 	Timeline []runstate.Event   `json:"timeline"`
@@ -49,7 +51,7 @@ func NewReceipt(r *Result) *Receipt {
 	rc := &Receipt{
 		Name: r.Name, Launcher: r.Launcher, Owner: r.Owner, Where: r.Where, SpecHash: r.SpecHash,
 		RayVersion: r.Head.RayVersion, FastStart: r.Head.FastStart, Created: r.Created, Ended: r.Since,
-		Allocations: r.Allocations, FormerAllocations: r.FormerAllocations, Attempts: r.Attempts, Timeline: r.Timeline, Log: r.Log, GPUs: r.GPUs,
+		Allocations: r.Allocations, FormerAllocations: r.FormerAllocations, Attempts: r.Attempts, Timeline: r.Timeline, Log: r.Log, GPUs: r.GPUs, EndedSubmissions: r.EndedSubmissions,
 	}
 	if r.Exit != nil {
 		rc.Exit = *r.Exit

@@ -112,7 +112,7 @@ func pastRuns(ctx context.Context, a *app.App, o *historyOptions) ([]past, error
 			list[i].Usage = &rc.Usage
 			continue
 		}
-		list = append(list, past{Name: rc.Name, Launcher: rc.Launcher, Created: rc.Created, Ended: rc.Ended, Exit: rc.Exit, Command: rc.Command, Usage: &rc.Usage})
+		list = append(list, past{Name: rc.Name, Launcher: rc.Launcher, Created: rc.Created, Ended: rc.Ended, Exit: rc.Exit, Command: rc.Command, Jobs: rc.EndedSubmissions, Usage: &rc.Usage})
 	}
 	return list, nil
 }
@@ -123,7 +123,7 @@ func NewHistory(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "history [NAME]",
 		Short: "List ended clusters: cause, time and cost",
-		Long: "history lists ended clusters whose record still exists, and ended runs that this machine watched until their end. With NAME it lists only those with\n" +
+		Long: "history lists ended clusters whose record still exists, and those that this machine watched until their end or replaced. With NAME it lists only those with\n" +
 			"that name, and the runs of a cluster file with that name. `rayctl logs NAME` shows the output of one whose record exists.",
 		Example: "  rayctl history\n" +
 			"  rayctl history grpo\n" +

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/app/driverend"
+	"github.com/rayctl/rayctl/cmd/clusters/report"
 	"github.com/rayctl/rayctl/cmd/config"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
@@ -34,7 +35,7 @@ func newPayload(a *app.App, s *spec.ClusterSpec, command string) (launcher.Paylo
 
 // replace ends and forgets the cluster of the spec's name. Before that it checks what it can: it packs the packages, once, and asks the launcher to
 // validate the launch.
-func replace(ctx context.Context, l launcher.Launcher, s *spec.ClusterSpec, p *launcher.Payload) error {
+func replace(ctx context.Context, a *app.App, l launcher.Launcher, s *spec.ClusterSpec, p *launcher.Payload) error {
 	if _, err := l.Render(s); err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func replace(ctx context.Context, l launcher.Launcher, s *spec.ClusterSpec, p *l
 	if err := l.Terminate(ctx, id, launcher.End{Cause: "down", Message: "replaced by --recreate"}); err != nil {
 		return err
 	}
-	return forget(ctx, l, id)
+	return forget(ctx, a, l, id)
 }
 
 // validate has the launcher check a launch as far as it can without launching.
@@ -63,11 +64,16 @@ func validate(ctx context.Context, l launcher.Launcher, s *spec.ClusterSpec, p l
 	return nil
 }
 
-// forget frees the name of an ended cluster.
-func forget(ctx context.Context, l launcher.Launcher, id launcher.ID) error {
+// forget frees the name of an ended cluster. `history` goes on to list it, without its output.
+func forget(ctx context.Context, a *app.App, l launcher.Launcher, id launcher.ID) error {
 	f, err := app.Ability[launcher.Forgetter](l, "replacing an ended cluster")
 	if err != nil {
 		return err
+	}
+	if r, err := l.Result(ctx, id); err == nil && r.Exit != nil {
+		if err := report.Remember(a, launcher.NewReceipt(r)); err != nil {
+			a.Logger().Debug("what is replaced is not in the history", "error", err)
+		}
 	}
 	if err := f.Forget(ctx, id); err != nil && !errors.Is(err, launcher.ErrNotFound) {
 		return err

@@ -6,7 +6,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rayctl/rayctl/cmd/app/apptest"
+	"github.com/rayctl/rayctl/cmd/clusters/report"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -25,12 +28,16 @@ func (r *replaceable) Terminate(context.Context, launcher.ID, launcher.End) erro
 	r.done = append(r.done, "terminate")
 	return nil
 }
+func (*replaceable) Result(context.Context, launcher.ID) (*launcher.Result, error) {
+	st := launcher.Status{Name: "a", Exit: &runstate.Exit{Cause: "down"}, EndedSubmissions: &runstate.EndedSubmissions{Count: 2}}
+	return launcher.NewResult(st, launcher.LogInfo{}, nil), nil
+}
 func (r *replaceable) Forget(context.Context, launcher.ID) error {
 	r.done = append(r.done, "forget")
 	return nil
 }
 
-// TestRecreateKeepsWhatItCannotReplace: the old cluster and its record are removed only if the new launch is not refused.
+// TestRecreateKeepsWhatItCannotReplace: the old cluster and its record are removed only if the new launch is not refused, and stay in the history.
 func TestRecreateKeepsWhatItCannotReplace(t *testing.T) {
 	bad := errors.New("bad")
 	s := &spec.ClusterSpec{Name: "a"}
@@ -48,9 +55,16 @@ func TestRecreateKeepsWhatItCannotReplace(t *testing.T) {
 			packed++
 			return &launcher.Packages{}, c.unpacked
 		}}
-		err := replace(t.Context(), l, s, p)
+		a, _, _ := apptest.New()
+		cache := t.TempDir()
+		a.Getenv = func(name string) string { return map[string]string{"XDG_CACHE_HOME": cache}[name] }
+		err := replace(t.Context(), a, l, s, p)
 		if (err != nil) != (c.want == nil) || !slices.Equal(l.done, c.want) {
 			t.Errorf("%s: %v, %v", name, l.done, err)
+		}
+		kept, readErr := report.Read(a)
+		if readErr != nil || len(kept) != len(c.want)/2 || len(kept) > 0 && kept[0].EndedSubmissions.Count != 2 {
+			t.Errorf("%s: in the history %+v, %v", name, kept, readErr)
 		}
 		if err == nil {
 			before := packed

@@ -117,7 +117,7 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if o.recreate {
-		if err := replace(ctx, l, c.Spec, &payload); err != nil {
+		if err := replace(ctx, a, l, c.Spec, &payload); err != nil {
 			return err
 		}
 	}

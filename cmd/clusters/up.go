@@ -96,7 +96,7 @@ func runUp(ctx context.Context, a *app.App, o *upOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if o.recreate {
-		if err := replace(ctx, l, c.Spec, &payload); err != nil {
+		if err := replace(ctx, a, l, c.Spec, &payload); err != nil {
 			return err
 		}
 	}
@@ -106,7 +106,7 @@ func runUp(ctx context.Context, a *app.App, o *upOptions) error {
 	opts := launcher.RunOptions{Actions: actions, OnRefused: func(err error) { keep(err) }, Detach: true, Logger: a.Logger()}
 	outcome, err := launcher.Run(ctx, l, c.Spec, payload, opts)
 	if errors.Is(err, launcher.ErrEnded) && worthless(ctx, l, id) {
-		if err := forget(ctx, l, id); err != nil {
+		if err := forget(ctx, a, l, id); err != nil {
 			return err
 		}
 		outcome, err = launcher.Run(ctx, l, c.Spec, payload, opts)
