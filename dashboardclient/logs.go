@@ -25,6 +25,8 @@ type LogOptions struct {
 	Offset int64
 	// StripHeader is as in FollowOptions, for driver logs.
 	StripHeader bool
+	// OnInterrupted gets the cause when a followed log cannot be read for the moment, and nil when it can be again; it may be nil.
+	OnInterrupted func(error)
 }
 
 // JobLog copies the present content of a driver's log to w.
@@ -183,7 +185,7 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 // FollowNodeLog copies one log file of a node to w as it grows, until ctx ends (which is no error). Lost connections are restored.
 func (c *Client) FollowNodeLog(ctx context.Context, nodeID, name string, w io.Writer, opts LogOptions) error {
 	file := logFile{c, nodeID, name}
-	t := logstream.NewTailer(file, nil, opts.Offset, c.config.Logger, nil)
+	t := logstream.NewTailer(file, nil, opts.Offset, c.config.Logger, opts.OnInterrupted)
 	body, err := c.openLog(ctx, file, 1, false) // distinguishes a wrong name from a file that is temporarily missing
 	if err != nil {
 		return c.explainNode(ctx, nodeID, c.failure(ctx, ctx, "follow log "+name, err))

@@ -90,14 +90,31 @@ func (a *App) place(root *cobra.Command, args []string) ([]string, error) {
 	known := slices.Contains(kinds[begin:], words.Flag)
 	others := slices.Contains(kinds[begin+1:], words.Unknown) || slices.Contains(kinds[begin+1:], words.Plain)
 	script := filepath.Ext(args[begin]) == ".py"
-	if known && (others || !script) || script && (!isFile(args[begin]) || !takesScript(c)) {
-		return nil, a.afterDash(c, args[begin])
-	}
 	flags, command := words.Split(fs, args[begin:])
+	switch {
+	case script && takesScript(c) && !isFile(args[begin]):
+		return nil, UsageError("for one that only the nodes have, write `"+a.dashed(c, args[begin])+"`", "there is no file %s here", args[begin])
+	case known && (others || !script), script && !takesScript(c):
+		return nil, a.afterDash(c, args[begin])
+	case known && isOf(args[begin], flags):
+		ours := shellescape.QuoteCommand(slices.Concat([]string{root.Name()}, args[:begin], flags, command))
+		theirs := shellescape.QuoteCommand(slices.Concat([]string{root.Name()}, args[:begin], []string{"--", "python"}, args[begin:]))
+		return nil, UsageError("`"+theirs+"` gives it to the script, `"+ours+"` to rayctl", "%s is a flag of rayctl, and may be one of %s", flags[0], args[begin])
+	}
 	if script {
 		command = append([]string{"python"}, command...)
 	}
 	return slices.Concat(args[:begin], flags, []string{"--"}, command), nil
+}
+
+// freeArguments are in the text of scripts that look at their arguments themselves, or leave them to a library that takes any.
+var freeArguments = []string{"sys.argv", "parse_known_args", "import fire", "import hydra"}
+
+// isOf reports whether the first of some flags may be a script's: its text names it, or takes any.
+func isOf(script string, flags []string) bool {
+	text, err := os.ReadFile(script)
+	name, _, _ := strings.Cut(flags[0], "=")
+	return err == nil && slices.ContainsFunc(append([]string{`"` + name + `"`, "'" + name + "'"}, freeArguments...), func(word string) bool { return strings.Contains(string(text), word) })
 }
 
 // commandBegins is the place of the first word of a user's command that is written without --; -1 if it is not clear that there is one.
@@ -113,7 +130,7 @@ func commandBegins(c *cobra.Command, args []string, kinds []words.Kind) int {
 		return -1
 	}
 	isScript := func(i int) bool { return filepath.Ext(args[i]) == ".py" }
-	if takesScript(c) && isScript(plain[0]) {
+	if takesScript(c) && (isScript(plain[0]) || len(plain) > 1 && slices.Contains(interpreters, args[plain[0]])) {
 		return plain[0]
 	}
 	if !takesCluster(c) || len(plain) < 2 || spec.CheckName(args[plain[0]]) != nil || isProgram(args[plain[0]]) {
@@ -124,6 +141,9 @@ func commandBegins(c *cobra.Command, args []string, kinds []words.Kind) int {
 	}
 	return -1
 }
+
+// interpreters begin a command as it is typed without rayctl.
+var interpreters = []string{"python", "python3"}
 
 // takesScript reports whether a command accepts a Python file without --.
 func takesScript(c *cobra.Command) bool { return strings.Contains(c.Use, "[SCRIPT.py |") }

@@ -80,6 +80,26 @@ func (c *Connection) AwaitEnd(ctx context.Context) (alive context.Context, look,
 	return alive, look, func() { cancel(nil) }
 }
 
+// FollowLogs follows logs of nodes with these options until Ctrl-C, or until the connection's cluster has ended, which is no error.
+func (a *App) FollowLogs(ctx context.Context, c *Connection, opts dashboardclient.LogOptions, follow func(context.Context, dashboardclient.LogOptions) error) error {
+	alive, look, stop := c.AwaitEnd(ctx)
+	defer stop()
+	opts.OnInterrupted = func(err error) {
+		if err != nil {
+			look()
+		}
+	}
+	err := follow(alive, opts)
+	switch {
+	case errors.Is(context.Cause(alive), launcher.ErrEnded):
+		a.UI.Note("cluster %s has ended", c.cluster.ID)
+		return nil
+	case Interrupted(ctx):
+		return Exit(runstate.CodeInterrupted)
+	}
+	return err
+}
+
 // SubmitOffers submits what the connection's cluster cannot get by itself, while its job is followed, until stop is called (launcher.SubmitOffers).
 func (c *Connection) SubmitOffers(ctx context.Context, log *slog.Logger) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)

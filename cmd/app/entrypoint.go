@@ -30,6 +30,15 @@ func looksLikeShell(args []string) bool {
 	return len(args) == 1 && strings.ContainsAny(args[0], " \t\n;|&<>$*")
 }
 
+// splitLine are the words of a whole command line in one argument, as in 'python a.py --n 6'; nil: it is none, or one for a shell.
+func splitLine(argument string) []string {
+	fields := strings.Fields(argument)
+	if len(fields) < 2 || strings.ContainsAny(argument, ";|&<>$*`\"'\\(){}[]~#?\n") || isFile(argument) || !isProgram(fields[0]) && !isFile(fields[0]) {
+		return nil
+	}
+	return fields
+}
+
 // HintShell hints at how to write a line of shell.
 func (a *App) HintShell(command []string) {
 	if looksLikeShell(command) {
@@ -44,6 +53,9 @@ func CheckProgram(command []string, job *spec.Job) error {
 		return nil
 	}
 	program := command[0]
+	if line := splitLine(program); line != nil {
+		return UsageError("write `-- "+shellescape.QuoteCommand(append(line, command[1:]...))+"`", "%q is a whole command line, not a program", program)
+	}
 	file := program
 	if dir := cmp.Or(job.WorkingDir, job.Cwd); dir != "" && !filepath.IsAbs(program) {
 		file = filepath.Join(dir, program)

@@ -29,6 +29,15 @@ var otherFlags = map[string][]string{
 	"mem":        {"entrypoint-memory"},
 	"nodes":      {"node"},
 	"timeout":    {"max"},
+	"deadline":   {"max"},
+	"max-time":   {"max"},
+	"ttl":        {"max", "idle"},
+	"autostop":   {"idle"},
+	"for":        {"max"},
+	"until":      {"max"},
+	"attempts":   {"restarts"},
+	"retry":      {"restarts"},
+	"list":       {"template"},
 	"time":       {"max"},
 	"time-limit": {"max"},
 	"walltime":   {"max"},
@@ -164,6 +173,12 @@ func rightFlag(c *cobra.Command, name string) string {
 	return "`" + c.CommandPath() + " --help` lists its flags"
 }
 
+// Flags of other tools with the same meaning.
+var (
+	timeLimits   = []string{"timeout", "time", "time-limit", "walltime", "max", "deadline", "max-time"}
+	restartFlags = []string{"restarts", "retries", "max-retries", "retry", "attempts"}
+)
+
 // wayOf is the way without a flag that only this command has.
 func wayOf(c *cobra.Command, name string) string {
 	switch {
@@ -175,6 +190,14 @@ func wayOf(c *cobra.Command, name string) string {
 		return "`rayctl ls` lists the clusters that --all would end, `rayctl ls -l KEY=VALUE` those of -l"
 	case c.Name() == "init" && hasCI(name):
 		return ciWay
+	case c.Name() == "submit" && slices.Contains(timeLimits, name):
+		return "a submitted job has no limit of its own: `rayctl submit -- timeout 20s python SCRIPT.py` ends it after 20 s with code 124, `rayctl run --max 20s` gives it a cluster of its own"
+	case c.Name() == "submit" && slices.Contains(restartFlags, name):
+		return "a submitted job runs once: `rayctl run --restarts N` starts a driver that failed again, on a cluster of its own"
+	case c.Name() == "submit" && name == "output-dir":
+		return "a submitted job has no output directory of rayctl's: `rayctl run` has, or write to a directory that you name in the job, and copy it with `rayctl cp NAME:PATH DIR`"
+	case name == "junit" || name == "receipt":
+		return "`rayctl wait NAME --" + name + " FILE` writes it for a run that has ended, too"
 	case name == "all" && c.Name() == "stop":
 		return "`rayctl jobs NAME` lists the jobs, and `rayctl stop NAME JOB...` takes several"
 	case c.Name() == "scale" && slices.Contains([]string{"replicas", "workers", "nodes"}, name):
@@ -232,11 +255,16 @@ func isProgram(word string) bool {
 	return err == nil || slices.Contains(onNodes, word)
 }
 
-// afterDash is the error for a command that was written without --, with the whole command line as it should be: flags that c has are rayctl's.
+// afterDash is the error for a command that was written without --, with the whole command line as it should be.
 func (a *App) afterDash(c *cobra.Command, first string) error {
 	if isClusterFile(first) {
 		return UsageError("did you mean `"+c.CommandPath()+" -f "+shellescape.Quote(first)+"`?", "%q is a file, not a command", first)
 	}
+	return UsageError(a.dashed(c, first), "Put the command after `--`")
+}
+
+// dashed is the command line with -- before the user's command, which begins with a word; flags that c has are rayctl's.
+func (a *App) dashed(c *cobra.Command, first string) string {
 	before, command := strings.Fields(c.CommandPath())[1:], []string{first}
 	if i := slices.Index(a.args, first); i >= 0 {
 		own, behind := a.args[i:], []string(nil)
@@ -246,9 +274,11 @@ func (a *App) afterDash(c *cobra.Command, first string) error {
 		flags, others := words.Split(words.FlagsOf(c), own)
 		before, command = slices.Concat(a.args[:i], flags), slices.Concat(others, behind)
 	}
-	if strings.HasSuffix(first, ".py") {
+	if line := splitLine(first); line != nil {
+		command = append(line, command[1:]...)
+	}
+	if strings.HasSuffix(command[0], ".py") {
 		command = append([]string{"python"}, command...)
 	}
-	line := slices.Concat([]string{c.Root().Name()}, before, []string{"--"}, command)
-	return UsageError(shellescape.QuoteCommand(line), "Put the command after `--`")
+	return shellescape.QuoteCommand(slices.Concat([]string{c.Root().Name()}, before, []string{"--"}, command))
 }

@@ -5,6 +5,10 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/dashboardclient/pack"
@@ -85,7 +89,7 @@ func (p *Packer) Add(ctx context.Context, what, path string, do PackFunc) (strin
 	}})
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", launcher.Fail(runstate.CodeSpec, err, "paths are relative to the cluster file, those of flags to where you are", "the %s %s does not exist", what, path)
+		return "", missing(what, path, err)
 	case errors.Is(err, pack.ErrNotDirectory):
 		return "", launcher.Fail(runstate.CodeSpec, err, "give the directory it is in, or a .zip file", "the %s %s is a file", what, path)
 	case errors.Is(err, pack.ErrNotZip):
@@ -95,6 +99,42 @@ func (p *Packer) Add(ctx context.Context, what, path string, do PackFunc) (strin
 	}
 	p.Packages.Files = append(p.Packages.Files, launcher.PackageFile{URI: made.URI, Path: made.Path, Size: made.Size})
 	return made.URI, nil
+}
+
+func missing(what, path string, err error) error {
+	return launcher.Fail(runstate.CodeSpec, err, "paths are relative to the cluster file, those of flags to where you are", "the %s %s does not exist", what, path)
+}
+
+// CheckSent refuses a job whose working directory or modules are not here, and warns if its script is not in the former, before a cluster is started for it.
+func (a *App) CheckSent(j *spec.Job) error {
+	if err := here("working directory", j.WorkingDir); err != nil {
+		return err
+	}
+	for _, module := range j.PyModules {
+		if err := here("Python module", module); err != nil {
+			return err
+		}
+	}
+	words := strings.Fields(j.Entrypoint)
+	script := len(words) > 1 && slices.Contains(interpreters, words[0]) && filepath.Ext(words[1]) == ".py" && !filepath.IsAbs(words[1])
+	if st, err := os.Stat(j.WorkingDir); err != nil || !st.IsDir() || !script {
+		return nil //nolint:nilerr // nothing is known of its files
+	}
+	if _, err := os.Stat(filepath.Join(j.WorkingDir, words[1])); errors.Is(err, fs.ErrNotExist) {
+		a.UI.Warn("there is no file %s in the working directory %s, in which the job begins", words[1], j.WorkingDir)
+	}
+	return nil
+}
+
+// here refuses what is to be packed and does not exist.
+func here(what, path string) error {
+	if path == "" || pack.IsRemote(path) {
+		return nil
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return missing(what, path, err)
+	}
+	return nil
 }
 
 // Upload uploads the packages that the cluster does not have.

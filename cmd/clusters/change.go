@@ -134,6 +134,10 @@ func upChanged(ctx context.Context, a *app.App, l launcher.Launcher, loaded *con
 	if _, ok := l.(launcher.Changer); !ok {
 		return refused
 	}
+	if onlyNamed(loaded) {
+		a.UI.Note("%s is there, with settings that are not the defaults: it stays as it is (`rayctl status -v %s` shows it)", loaded.Spec.Name, loaded.Spec.Name)
+		return nil
+	}
 	c, err := newChange(ctx, a, l, loaded.Spec)
 	if err != nil {
 		return err
@@ -150,6 +154,16 @@ func upChanged(ctx context.Context, a *app.App, l launcher.Launcher, loaded *con
 	return nil
 }
 
+// onlyNamed reports whether `up NAME` asks for no settings at all: nobody wants the defaults for a cluster that has other ones.
+func onlyNamed(c *config.Loaded) bool {
+	for key, origin := range c.Origins {
+		if key != "name" && key != "launcher" && origin != (spec.Origin{}) {
+			return false
+		}
+	}
+	return len(c.Files) == 0
+}
+
 // takenAgain is what changes where no difference is known.
 const takenAgain = "back to this file: its keeper had applied another one, which the record does not show"
 
@@ -161,10 +175,12 @@ type upPlan struct {
 }
 
 // dryUp prints what up would do.
-func dryUp(ctx context.Context, a *app.App, o *upOptions, l launcher.Launcher, s *spec.ClusterSpec, p launcher.Payload) error {
+func dryUp(ctx context.Context, a *app.App, o *upOptions, l launcher.Launcher, loaded *config.Loaded, p launcher.Payload) error {
+	s := loaded.Spec
 	plan := upPlan{Name: s.Name, Action: "none"}
 	c, err := newChange(ctx, a, l, s)
 	switch {
+	case onlyNamed(loaded) && (err == nil || errors.Is(err, launcher.ErrConflict)):
 	case errors.Is(err, launcher.ErrEnded) && worthless(ctx, l, launcher.ID(s.Name)), errors.Is(err, launcher.ErrNotFound):
 		if err := validate(ctx, l, s, p); err != nil {
 			return err
@@ -191,7 +207,7 @@ func (p upPlan) print(a *app.App, l launcher.Launcher) error {
 		_, err := fmt.Fprintf(a.Out, "%s does not exist: up would launch it (%s)\n", p.Name, l.Name())
 		return err
 	case "none":
-		_, err := fmt.Fprintf(a.Out, "%s exists and agrees with the file: up would change nothing\n", p.Name)
+		_, err := fmt.Fprintf(a.Out, "%s exists: up would change nothing\n", p.Name)
 		return err
 	}
 	if len(p.Changes) == 0 {

@@ -171,7 +171,7 @@ func runHistory(ctx context.Context, a *app.App, o *historyOptions) error {
 		rows[0] = []string{"NAME", "ENDED", "TOOK", "EXIT", "CAUSE", "COMMAND"}
 	}
 	if wide {
-		rows[0] = append(rows[0], "REASON")
+		rows[0] = append(rows[0], "BEGAN", "REASON")
 	}
 	for _, p := range list {
 		if o.output.Format == app.FormatName {
@@ -184,7 +184,7 @@ func runHistory(ctx context.Context, a *app.App, o *historyOptions) error {
 		}
 		row := []string{p.Name, p.Launcher, terminal.Stamp(p.Ended), launcher.Human(p.Ended.Sub(p.Created).Seconds()), nodeSeconds(p.Usage), p.exitCode(), terminal.OrDash(p.Exit.Cause), terminal.OrDash(terminal.Shorten(p.command(), wide))}
 		if wide {
-			row = append(row, terminal.OrDash(p.Exit.Message))
+			row = append(row, terminal.Stamp(p.Created), terminal.OrDash(p.Exit.Message))
 		}
 		rows = append(rows, row)
 	}

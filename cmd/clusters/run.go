@@ -199,6 +199,9 @@ func loadRun(a *app.App, o *runOptions) (*config.Loaded, launcher.Launcher, erro
 	if err := app.CheckProgram(o.command, &c.Spec.Job); err != nil {
 		return nil, nil, err
 	}
+	if err := a.CheckSent(&c.Spec.Job); err != nil {
+		return nil, nil, err
+	}
 	if o.config.ExactName() == "" {
 		c.Spec.Name = app.RunName(c.Spec.Name)
 	}

@@ -21,6 +21,7 @@ const mostSizes = 100
 type scaleOptions struct {
 	config app.ConfigFlags
 	name   string
+	bare   bool // two words without =: a group, or a cluster with one elastic group
 	sizes  []keeper.Scale
 	output app.Output
 }
@@ -56,6 +57,7 @@ func (o *scaleOptions) arguments(args []string) error {
 	if len(args) == 0 {
 		return app.UsageError("write it like worker=4, or worker=1:8", "no group and size is given")
 	}
+	o.bare = o.name == "" && len(args) == 2 && !strings.Contains(args[0], "=") && isSize(args[1])
 	for len(args) > 0 {
 		text := args[0]
 		if args = args[1:]; len(args) > 0 && !strings.Contains(text, "=") && isSize(args[0]) {
@@ -105,6 +107,9 @@ func runScale(ctx context.Context, a *app.App, o *scaleOptions) error {
 	if err := o.output.Validate(); err != nil {
 		return err
 	}
+	if err := o.onlyGroup(ctx, a); err != nil {
+		return err
+	}
 	c, err := a.Find(ctx, app.FindOptions{Name: o.name, Config: &o.config})
 	if err != nil {
 		return err
@@ -130,6 +135,39 @@ func runScale(ctx context.Context, a *app.App, o *scaleOptions) error {
 	return nil
 }
 
+// onlyGroup takes `scale dev 4` for the only elastic group of the cluster dev, if there is such a cluster.
+func (o *scaleOptions) onlyGroup(ctx context.Context, a *app.App) error {
+	if !o.bare {
+		return nil
+	}
+	word := o.sizes[0].Group
+	if is, err := a.Exists(ctx, word, &o.config); err != nil || !is {
+		return nil //nolint:nilerr // a group, then
+	}
+	c, err := a.Find(ctx, app.FindOptions{Name: word, Config: &o.config})
+	if err != nil {
+		return err
+	}
+	s, err := c.Status(ctx)
+	if err != nil {
+		return err
+	}
+	var elastic []string
+	for _, g := range s.Groups {
+		if g.Max > 0 {
+			elastic = append(elastic, g.Name)
+		}
+	}
+	switch len(elastic) {
+	case 0:
+		return launcher.Fail(runstate.CodeSpec, nil, "a group is elastic if it was launched with a range, as in `rayctl up NAME --workers 1:3`", "%s has no elastic group, so its size cannot change", word)
+	case 1:
+		o.name, o.sizes[0].Group = word, elastic[0]
+		return nil
+	}
+	return app.UsageError("name one: `rayctl scale "+word+" GROUP=N`", "%s has several elastic groups: %s", word, strings.Join(elastic, ", "))
+}
+
 // scale changes all groups or none: by the launcher, or by the keeper where that starts the nodes.
 func scale(ctx context.Context, a *app.App, c *app.Cluster, sizes []keeper.Scale) ([]runstate.Group, error) {
 	if l, ok := c.Launcher.(launcher.Scaler); ok {
@@ -149,10 +187,13 @@ func scale(ctx context.Context, a *app.App, c *app.Cluster, sizes []keeper.Scale
 	return groups, nil
 }
 
+// sizesHint is the next step where a group cannot have a size.
+const sizesHint = "`rayctl status -v` shows the groups and their limits, which only a new cluster can change: `rayctl up NAME --workers MIN:MAX --recreate` ends this one and what runs on it"
+
 // scaleRefused is the keeper's answer to sizes that a group cannot have.
 func scaleRefused(err error) error {
 	if why, refused := keeper.Refusal(err); refused {
-		return launcher.Fail(runstate.CodeSpec, nil, "`rayctl status -v` shows the groups; `up --recreate` makes the cluster anew", "%s", why)
+		return launcher.Fail(runstate.CodeSpec, nil, sizesHint, "%s", why)
 	}
 	return err
 }

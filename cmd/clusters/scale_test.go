@@ -26,6 +26,7 @@ func TestScaleLines(t *testing.T) {
 		{Args: "scale dev worker 1", Out: "worker: 3 nodes, at least 1 and at most 6\n", Err: "local cluster dev\n"},
 		{Args: "scale worker 3", Out: "worker: 3 nodes, at least 3 and at most 6\n", Err: "local cluster dev"},
 		{Args: "scale worker 1:4", Out: "worker: 3 nodes, at least 1 and at most 6\n", Err: "local cluster dev"},
+		{Args: "scale dev 3", Code: runstate.CodeSpec, Err: "dev has no elastic group, so its size cannot change: a group is elastic if it was launched with a range"},
 		{Args: "scale dev worker 1 worker=2", Code: runstate.CodeUsage, Err: "group worker is given twice"},
 		{Args: "scale dev worker", Code: runstate.CodeUsage, Err: "\"worker\" is not a group and its size: write it like worker=4"},
 	})

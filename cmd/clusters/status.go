@@ -157,7 +157,9 @@ func printStatus(a *app.App, w io.Writer, of served.Status, used *launcher.Usage
 		{"name", s.Name},
 		{"launcher", s.Launcher + " " + s.Where},
 		{"phase", watcher.PhaseLine(s) + " (" + since(now, s) + ")"},
-		{"nodes", fmt.Sprintf("%d of %d ready", ready, wanted)},
+	}
+	if !s.Phase.Ended() {
+		rows = append(rows, []string{"nodes", fmt.Sprintf("%d of %d ready", ready, wanted)})
 	}
 	if s.Head.RayVersion != "" {
 		rows = append(rows, []string{"ray", s.Head.RayVersion})
@@ -177,6 +179,9 @@ func printStatus(a *app.App, w io.Writer, of served.Status, used *launcher.Usage
 	if s.Job != nil {
 		rows = append(rows, []string{"job", fmt.Sprintf("%s %s %s", s.Job.SubmissionID, s.Job.State, s.Job.Message)})
 	}
+	if s.Job != nil && s.Job.Entrypoint != "" {
+		rows = append(rows, []string{"command", terminal.Shorten(driverio.UserCommand(s.Job.Entrypoint), false)})
+	}
 	if s.Job != nil && s.Job.OutputDir != "" {
 		rows = append(rows, []string{"output", s.Job.OutputDir})
 	}
@@ -191,7 +196,7 @@ func printStatus(a *app.App, w io.Writer, of served.Status, used *launcher.Usage
 	}
 	rows = append(rows, endRows(s, now)...)
 	if s.Exit != nil {
-		rows = append(rows, []string{"exit", s.Exit.Sentence()})
+		rows = append(rows, []string{"exit", exitText(s)})
 	}
 	if used != nil {
 		rows = append(rows, []string{"used", usedText(s, "node", used.NodeSeconds, used.BusyNodeSeconds)})
@@ -239,6 +244,15 @@ func endRows(s launcher.Status, now time.Time) (rows [][]string) {
 	return rows
 }
 
+// exitText is how a cluster ended, with the exit code where it had a job.
+func exitText(s launcher.Status) string {
+	text := s.Exit.Sentence()
+	if s.Job == nil || strings.Contains(text, "exit code") {
+		return text
+	}
+	return fmt.Sprintf("%s (exit code %d)", text, s.Exit.Code)
+}
+
 // usedBy is what an ended run used; nil: the run has not ended, or nothing is known.
 func usedBy(ctx context.Context, c *app.Cluster, s launcher.Status) *launcher.Usage {
 	if !s.Phase.Ended() {
@@ -263,7 +277,8 @@ func printDetails(w io.Writer, s launcher.Status, verbose bool) error {
 			return err
 		}
 	}
-	if verbose && len(s.Groups) > 0 {
+	elastic := slices.ContainsFunc(s.Groups, func(g runstate.Group) bool { return g.Max > 0 })
+	if (elastic || verbose) && len(s.Groups) > 0 {
 		fmt.Fprintln(w)
 		if err := report.GroupTable(w, s.Groups); err != nil {
 			return err

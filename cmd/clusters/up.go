@@ -86,7 +86,7 @@ func runUp(ctx context.Context, a *app.App, o *upOptions) error {
 		return err
 	}
 	if payload.DryRun = o.dryRun; o.dryRun {
-		return dryUp(ctx, a, o, l, c.Spec, payload)
+		return dryUp(ctx, a, o, l, c, payload)
 	}
 	id := launcher.ID(c.Spec.Name)
 	if o.recreate || isNew(ctx, a, l, c.Spec) {

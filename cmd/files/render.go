@@ -98,6 +98,9 @@ func runValidate(a *app.App, o *renderOptions) error {
 	if _, err := config.ReadSecrets(c.Spec, a.Getenv); err != nil {
 		return err
 	}
+	if err := a.CheckSent(&c.Spec.Job); err != nil {
+		return err
+	}
 	if _, err := rendered(a, o, c); err != nil {
 		return err
 	}

@@ -29,14 +29,11 @@ func nodeLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Connection
 	case o.file == "":
 		return listNodeLogs(ctx, a, c, node.ID)
 	case o.follow:
-		err = c.FollowNodeLog(ctx, node.ID, o.file, a.UI.Output(), opts)
-		if app.Interrupted(ctx) {
-			return app.Exit(runstate.CodeInterrupted)
-		}
-	default:
-		err = c.NodeLog(ctx, node.ID, o.file, a.UI.Output(), opts)
+		return a.FollowLogs(ctx, c, opts, func(ctx context.Context, opts dashboardclient.LogOptions) error {
+			return c.FollowNodeLog(ctx, node.ID, o.file, a.UI.Output(), opts)
+		})
 	}
-	return err
+	return c.NodeLog(ctx, node.ID, o.file, a.UI.Output(), opts)
 }
 
 func listNodeLogs(ctx context.Context, a *app.App, c *app.Connection, node string) error {

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -138,6 +140,9 @@ func jobSection(a *app.App, o *submitOptions) (*spec.Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := forRuns(c); err != nil {
+		return nil, err
+	}
 	if err := spec.RequireEntrypoint(c.Spec, "submit"); err != nil {
 		return nil, err
 	}
@@ -165,6 +170,19 @@ func jobSection(a *app.App, o *submitOptions) (*spec.Job, error) {
 		return nil, err
 	}
 	return &job, o.reserve(&job)
+}
+
+// runsOnly are keys that only `run` heeds; submit leaves them in a cluster file alone.
+var runsOnly = []string{"job.restarts.", "job.outputDir", "job.grace", "lifetime."}
+
+// forRuns refuses them where --set names them for this job.
+func forRuns(c *config.Loaded) error {
+	for key, origin := range c.Origins {
+		if origin.Source == "--set" && slices.ContainsFunc(runsOnly, func(only string) bool { return strings.HasPrefix(key, only) }) {
+			return app.UsageError("leave it out, or use `rayctl run`, which gives the job a cluster of its own", "--set %s has no effect on a submitted job", key)
+		}
+	}
+	return nil
 }
 
 // reserve copies the resources that are reserved for the driver into the job.

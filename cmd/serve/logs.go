@@ -40,7 +40,7 @@ func newLogs(a *app.App) *cobra.Command {
 		},
 		ValidArgsFunction: a.CompleteClusters,
 	}
-	c.Flags().BoolVarP(&o.follow, "follow", "f", false, "keep showing what the current replicas log, until Ctrl-C")
+	c.Flags().BoolVarP(&o.follow, "follow", "f", false, "keep showing what the current replicas log, until Ctrl-C or the end of the cluster")
 	c.Flags().IntVarP(&o.tail, "tail", "n", 0, "only the last `N` lines of each")
 	c.Flags().BoolVar(&o.controller, "controller", false, "the log of Serve's controller instead")
 	o.dashboard.Add(a, c)
@@ -128,18 +128,14 @@ func (o *logsOptions) logs(c *app.Connection, s *dashboardclient.ServeStatus) (l
 	return logs, nil
 }
 
-// followAll shows the logs as they grow, until Ctrl-C.
+// followAll shows the logs as they grow, until Ctrl-C or the cluster's end.
 func (o *logsOptions) followAll(ctx context.Context, a *app.App, c *app.Connection, logs []processLog, several bool) error {
-	group, inner := errgroup.WithContext(ctx)
 	out := &oneWriter{w: a.UI.Output()}
-	for _, l := range logs {
-		group.Go(func() error {
-			return c.FollowNodeLog(inner, l.NodeID, l.LogFile, l.lines(out, several), dashboardclient.LogOptions{Tail: o.tail})
-		})
-	}
-	err := group.Wait()
-	if app.Interrupted(ctx) {
-		return app.Exit(runstate.CodeInterrupted)
-	}
-	return err
+	return a.FollowLogs(ctx, c, dashboardclient.LogOptions{Tail: o.tail}, func(ctx context.Context, opts dashboardclient.LogOptions) error {
+		group, inner := errgroup.WithContext(ctx)
+		for _, l := range logs {
+			group.Go(func() error { return c.FollowNodeLog(inner, l.NodeID, l.LogFile, l.lines(out, several), opts) })
+		}
+		return group.Wait()
+	})
 }

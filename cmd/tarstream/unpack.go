@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 
+	"al.essio.dev/pkg/shellescape"
+
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -27,6 +29,7 @@ type Unpacker struct {
 	target string   // in parent: the place of name
 	Path   string   // the same, absolute
 	Marker string   // a file beside the target while it is copied; empty: the target is written directly
+	made   string   // a directory that was made for it
 	staged string   // in parent: a file to be renamed to the target
 	tree   *os.Root // the target, if it is a directory: no link leads out of it
 	whole  bool     // a file or link: nothing may follow
@@ -56,7 +59,10 @@ func (u *Unpacker) Open(dst string) error {
 	if err == nil && info.IsDir() {
 		parent, target = Absolute(dst), u.name
 	} else if strings.HasSuffix(dst, string(filepath.Separator)) {
-		return launcher.Fail(runstate.CodeSpec, nil, "", "there is no directory %s here", dst)
+		if os.Mkdir(dst, 0o777) != nil {
+			return launcher.Fail(runstate.CodeSpec, nil, "`mkdir -p "+shellescape.Quote(dst)+"` makes it", "there is no directory %s here", dst)
+		}
+		parent, target, u.made = Absolute(dst), u.name, Absolute(dst)
 	}
 	if u.parent, err = os.OpenRoot(parent); err != nil {
 		return launcher.Fail(runstate.CodeSpec, err, "", "%v", err)
@@ -83,6 +89,9 @@ func (u *Unpacker) Close() {
 		_ = u.parent.Remove(u.staged)
 	}
 	_ = u.parent.Close()
+	if u.made != "" {
+		_ = os.Remove(u.made) // if nothing is in it
+	}
 }
 
 // Entries unpacks the archive, and renames the target to its place when all has arrived.

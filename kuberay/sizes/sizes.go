@@ -96,7 +96,7 @@ func sizeSteps(rc *rayv1.RayCluster, groups []spec.NodeGroup, size Size) ([]step
 	g := groups[i]
 	at := workerGroup(rc, g.Name)
 	if !g.Elastic() || at < 0 || !Autoscaled(rc) {
-		return nil, notScaled("group %s is not elastic: it was launched without a larger maxReplicas", g.Name)
+		return nil, notScaled("group %s is not elastic: it was launched without a maxReplicas above minReplicas", g.Name)
 	}
 	now := groupSize(&rc.Spec.WorkerGroupSpecs[at], g)
 	most := ptr.Deref(size.Max, max(now.Max, size.Min))
@@ -137,7 +137,7 @@ func idleSteps(o *rayv1.AutoscalerOptions, idle int32) []step {
 func Autoscaled(rc *rayv1.RayCluster) bool { return ptr.Deref(rc.Spec.EnableInTreeAutoscaling, false) }
 
 func notScaled(format string, args ...any) error {
-	return launcher.Fail(runstate.CodeSpec, nil, "`rayctl status -v` shows the groups; `up --recreate` makes the cluster anew", format, args...)
+	return launcher.Fail(runstate.CodeSpec, nil, "`rayctl status -v` shows the groups and their limits, which only a new cluster can change: `rayctl up NAME --workers MIN:MAX --recreate` ends this one and what runs on it", format, args...)
 }
 
 // workerGroup is the place of a group in the RayCluster; -1: it has none.

@@ -27,7 +27,7 @@ func (l *Launcher) Check(ctx context.Context, s *spec.ClusterSpec) []launcher.Ch
 	s = spec.For(s, l.Name())
 	return append(l.on.Check(ctx),
 		l.checkRay(ctx, s), checkWritable("run directories", l.clusters, "XDG_STATE_HOME"), checkWritable("cache", l.cacheDir, "XDG_CACHE_HOME"),
-		l.checkDisk(), checkTemp(s), checkShm(), checkFiles(),
+		l.checkNodes(s), l.checkDisk(), checkTemp(s), checkShm(), checkFiles(),
 	)
 }
 
@@ -40,6 +40,17 @@ func (l *Launcher) checkRay(ctx context.Context, s *spec.ClusterSpec) launcher.C
 	}
 	c.Detail = err.Error()
 	return c
+}
+
+// checkNodes reports whether this machine has the nodes and GPUs of the file.
+func (l *Launcher) checkNodes(s *spec.ClusterSpec) launcher.Check {
+	const name = "nodes"
+	for _, err := range []error{machine.CheckNodes(s, machine.This()), machine.CheckGPUs(s, machine.Devices, os.Getenv), machine.CheckStores(s, machine.This().Shm)} {
+		if err != nil {
+			return launcher.Check{Name: name, Detail: err.Error()}
+		}
+	}
+	return launcher.Check{Name: name, OK: true, Detail: "this machine can have those of the file"}
 }
 
 func checkWritable(name, dir, variable string) launcher.Check {

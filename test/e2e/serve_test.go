@@ -147,7 +147,7 @@ func TestTwoServes(t *testing.T) {
 	endsWithCluster(u, "second")
 }
 
-// endsWithCluster: whoever waits for a job learns that its cluster has ended, from which no answer comes any more.
+// endsWithCluster: whoever waits for a job, or follows a node's log, learns that its cluster has ended, from which no answer comes any more.
 func endsWithCluster(u *user, cluster string) {
 	u.t.Helper()
 	const deaf = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('ready', flush=True)\ntime.sleep(1000)"
@@ -155,7 +155,12 @@ func endsWithCluster(u *user, cluster string) {
 	following.until("ready", 1)
 	stopping := u.start(false, "stop", cluster, "deaf")
 	stopping.until("stopping deaf", 1)
+	node := u.start(false, "logs", cluster, "--node", "head-0", "--file", "raylet.out", "-f")
+	node.until("raylet", 1)
 	u.want(0, "down", "--now", cluster)
+	if code := node.code(); code != 0 || !strings.Contains(node.String(), "cluster "+cluster+" has ended") {
+		u.t.Errorf("logs of a node: exit code %d, %q", code, node)
+	}
 	if code := stopping.code(); code != 0 {
 		u.t.Errorf("stop: exit code %d, %q", code, stopping)
 	}

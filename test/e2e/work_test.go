@@ -90,6 +90,7 @@ func TestExecAndCp(t *testing.T) {
 		t.Errorf("after copies onto itself: %q, %v", got, err)
 	}
 	contains(t, "what is not here", u.want(65, "cp", "nosuch", "shared:/tmp/x").err, "rayctl: there is no file nosuch here")
+	u.want(0, "cp", "shared:"+there, "made/")
 	contains(t, "no place here", u.want(65, "cp", "shared:"+there, "nosuch/dir/").err, "rayctl: there is no directory nosuch/dir/ here")
 	u.want(65, "cp", "shared:/nosuch", ".")
 }

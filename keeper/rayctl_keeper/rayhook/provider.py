@@ -4,6 +4,7 @@ Autoscaler v2 takes a NodeProvider of v1 through NodeProviderAdapter (Ray 2.60, 
 and no others, and finds out which node of Ray's is which of ours by RAY_CLOUD_INSTANCE_ID in the environment of `ray start`."""
 
 import collections
+import inspect
 import json
 import logging
 import os
@@ -22,6 +23,7 @@ TIMEOUT = 10.0  # seconds
 DEMAND = 4.0  # seconds between looks at what cannot be satisfied
 PACE = "AUTOSCALER_UPDATE_INTERVAL_S"  # Ray's seconds between looks at everything: whole ones where they are a variable of the environment
 FAST_PACE = 0.5
+WARN_EVERY = 30.0  # seconds
 logger = logging.getLogger(__name__)
 direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # the keeper is on this host
 
@@ -48,6 +50,28 @@ def keep_queued(provider):
     Reconciler._compute_to_launch = staticmethod(compute_to_launch)
 
 
+def warn_seldom():
+    """Ray's autoscaler warns at each look of requests that no node can take now, also of those that only wait because a group has its maximum of nodes: in the driver's
+    output twice a second (Ray 2.60, autoscaler/v2/event_logger.py, "Rate limit the events if too spammy")."""
+    from ray.autoscaler.v2.event_logger import AutoscalerEventLogger
+    original = getattr(AutoscalerEventLogger, "log_cluster_scheduling_update", None)
+    if original is None or getattr(original, "of_rayctl", False):
+        return
+    signature, warned = inspect.signature(original), [-WARN_EVERY]
+
+    def log(*args, **kwargs):
+        call = signature.bind(*args, **kwargs)
+        found = [name for name, value in call.arguments.items() if name.startswith("infeasible") and value]
+        if found and time.monotonic() < warned[0] + WARN_EVERY:
+            call.arguments.update(dict.fromkeys(found))
+        elif found:
+            warned[0] = time.monotonic()
+        return original(*call.args, **call.kwargs)
+
+    log.of_rayctl = True
+    AutoscalerEventLogger.log_cluster_scheduling_update = log
+
+
 class KeeperNodes(NodeProvider):
     """The nodes that the keeper has."""
 
@@ -65,6 +89,7 @@ class KeeperNodes(NodeProvider):
         if state["head"]["fastStart"]:  # which the keeper knows when the head has answered
             quicken(sys.modules["__main__"])
             keep_queued(self)
+            warn_seldom()
         with open(os.path.join(self._run_dir, "token")) as f:
             token = f.read().strip()
         request = urllib.request.Request(url + "/v1/nodes", None if body is None else json.dumps(body).encode(),

@@ -98,7 +98,7 @@ class Sizes:
 def possible(group, least, largest):
     """Raises Refusal if a group cannot have that many nodes."""
     if most(group) == group["count"]:
-        raise Refusal("group %s is not elastic: it was launched without a larger maxReplicas" % group["name"])
+        raise Refusal("group %s is not elastic: it was launched without a maxReplicas above minReplicas" % group["name"])
     if not group["count"] <= least <= most(group):
         raise Refusal("group %s can have %d to %d nodes, and not %d" % (group["name"], group["count"], most(group), least))
     if not least <= largest <= most(group):
@@ -106,11 +106,11 @@ def possible(group, least, largest):
 
 
 def asked(groups, limits, name, least, largest):
-    """The minimum and maximum for the group of that name (None: as in limits), or Refusal."""
+    """The minimum and maximum for the group of that name (None: as in limits, or the minimum if that is above), or Refusal."""
     group = next((g for g in groups if g["name"] == name), None)
     if group is None:
         raise Refusal("there is no group %s; there is %s" % (name, ", ".join(g["name"] for g in groups)))
     if largest is None:
-        largest = limits[name][1]
+        largest = max(limits[name][1], min(least, most(group)))
     possible(group, least, largest)
     return least, largest
