@@ -40,6 +40,7 @@ func TestNetworkPolicies(t *testing.T) {
 	checks := findings(t, b.l, s)
 	fails(t, checks, "network policies", "egress of the head is denied by default-deny, and no rule allows it to group w, TCP port 10002 (of a worker of Ray's)")
 	fails(t, checks, "network policies", "`rayctl render --networkpolicy` prints")
+	fails(t, checks, "connections", "a pod does not reach one on the same node at ports 10002 (timed out)")
 
 	u := newUser(t, b.kubeconfig)
 	file := filepath.Join(t.TempDir(), "rayctl.yaml")
@@ -49,7 +50,7 @@ func TestNetworkPolicies(t *testing.T) {
 	printed := u.succeeds(t, "kind: NetworkPolicy", "render", "--networkpolicy", "-f", file)
 	b.createAll(t, printed.out)
 	checks = findings(t, b.l, s)
-	for _, name := range []string{"network policies", "pods and DNS"} {
+	for _, name := range []string{"network policies", "pods and DNS", "connections"} {
 		if c := checks[name]; !c.OK {
 			t.Errorf("with the policies: %+v", c)
 		}

@@ -242,7 +242,7 @@ func answerUp(a *app.App, o *upOptions, file string, s launcher.Status) error {
 	if config := serveConfig(file); config != "" {
 		first = fmt.Sprintf("`rayctl serve apply -f %s %s`", shellescape.Quote(config), id)
 	}
-	a.Next(first, fmt.Sprintf("`eval \"$(rayctl env %s)\"`", id), fmt.Sprintf("`rayctl dashboard %s`", id), fmt.Sprintf("`rayctl down %s`", id))
+	a.Next(first, fmt.Sprintf("`eval \"$(rayctl env %s)\"` in a shell, `rayctl env --python %s` for a notebook", id, id), fmt.Sprintf("`rayctl dashboard %s`", id), fmt.Sprintf("`rayctl down %s`", id))
 	return nil
 }
 

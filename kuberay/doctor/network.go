@@ -71,6 +71,9 @@ func checkNetwork(ctx context.Context, c *api.Client, p *objects.Plan) launcher.
 // shown are the missing rules that are named: one policy may deny everything.
 const shown = 4
 
+// Ports of Ray's nodes: the GCS's, one of a worker's and one that the kernel chooses.
+const gcsPort, workerPort, chosenPort = 6379, 10002, 40000
+
 // flowsOf are the connections of the plan's cluster. Ray's nodes reach each other on the GCS's port, on those of workers (10002 to 19999) and on ports that
 // the kernel chooses (Ray 2.60, "Configuring Ray", "Ports configurations"): one of each kind stands for all.
 func flowsOf(p *objects.Plan) ([]flow, error) {
@@ -99,10 +102,10 @@ func flowsOf(p *objects.Plan) ([]flow, error) {
 				continue // a pod reaches itself
 			}
 			if to.what == head.what {
-				add(from, to, 6379, "of the GCS")
+				add(from, to, gcsPort, "of the GCS")
 			}
-			add(from, to, 10002, "of a worker of Ray's")
-			add(from, to, 40000, "that Ray chooses")
+			add(from, to, workerPort, "of a worker of Ray's")
+			add(from, to, chosenPort, "that Ray chooses")
 		}
 	}
 	if kuberayspec.Of(p.Spec).Keeper != objects.KeeperNone {

@@ -21,69 +21,81 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// podProgram is what the pod does: it looks up a name that every Kubernetes has, and asks what its account may.
+// podProgram is what doctor's pods do, see there.
 //
 //go:embed pod.py
 var podProgram string
 
+// podOrders are its argument.
+type podOrders struct {
+	Listen  int     `json:"listen,omitempty"` // seconds
+	Reach   string  `json:"reach,omitempty"`  // an address
+	Ports   []int32 `json:"ports"`
+	Account string  `json:"account,omitempty"` // the name of the cluster, for Roles that name the Job which may be deleted
+}
+
 // podReport is what it leaves as the termination message of its container.
 type podReport struct {
-	Refused []string // of what the keeper's account is for: "list nodes"
-	Asked   int      // how many permissions it is for
-	Unknown string   // why the API server did not say what the account may
+	Unreached map[string]string // why, by port
+	Refused   []string          // of what the keeper's account is for: "list nodes"
+	Asked     int               // how many permissions it is for
+	Unknown   string            // why the API server did not say what the account may
 }
 
-// withAccount gives doctor's pod the keeper's account; the cluster's name is for Roles that name the Job which may be deleted.
-func withAccount(pod *corev1.PodSpec, account, cluster string) {
-	if account == "" {
-		return
-	}
-	pod.ServiceAccountName, pod.AutomountServiceAccountToken = account, ptr.To(true)
-	for i := range pod.Containers {
-		if own := &pod.Containers[i]; own.Name == doctorContainer {
-			own.Command = append(own.Command, "account", cluster)
-		}
+// withAccount gives doctor's pod the keeper's account.
+func withAccount(pod *corev1.PodSpec, account string) {
+	if account != "" {
+		pod.ServiceAccountName, pod.AutomountServiceAccountToken = account, ptr.To(true)
 	}
 }
 
-// tryPod waits until the pod's program has ended, or until the Job controller reports that the pod was refused. The pod is nil if its program has not ended well.
-func tryPod(ctx context.Context, c *api.Client, job *batchv1.Job) (launcher.Check, *corev1.Pod) {
-	check := launcher.Check{Name: "pods and DNS", Hint: "see why with `kubectl describe pod -n " + c.Namespace + " -l " + labelDoctor + "=" + job.Name + "`"}
+// tried is what became of a pod of doctor's.
+type tried struct {
+	pod     *corev1.Pod     // nil: none was made
+	refused runstate.Reason // by admission, as the Job controller reports it
+	err     error           // the pod did not get so far in podPatience
+}
+
+// awaitPod waits until a Job's pod is so far or stuck, or was refused.
+func awaitPod(ctx context.Context, c *api.Client, job *batchv1.Job, far func(*corev1.Pod) bool) (t tried) {
 	ctx, cancel := context.WithTimeout(ctx, podPatience)
 	defer cancel()
-	var refused runstate.Reason
 	watching := make(chan struct{})
 	go func() {
 		defer close(watching)
-		if refused = refusedJob(ctx, c, job.Name, job.UID); refused.Code != "" {
+		if t.refused = refusedJob(ctx, c, job.Name, job.UID); t.refused.Code != "" {
 			cancel()
 		}
 	}()
-	var last *corev1.Pod
-	err := c.AwaitPods(ctx, labelDoctor+"="+job.Name+",batch.kubernetes.io/job-name", func(event watch.Event) (bool, error) {
+	t.err = c.AwaitPods(ctx, labelDoctor+"="+job.Name+",batch.kubernetes.io/job-name", func(event watch.Event) (bool, error) {
 		if pod, ok := event.Object.(*corev1.Pod); ok {
-			last = pod
+			t.pod = pod
 		}
-		return last != nil && (observe.Finished(last, doctorContainer) || observe.Stuck(last) != ""), nil
+		return t.pod != nil && (far(t.pod) || observe.Finished(t.pod, doctorContainer) || observe.Stuck(t.pod) != ""), nil
 	})
 	cancel()
 	<-watching
+	return t
+}
+
+// judge is the check that a pod has done this, or why it could not.
+func (t tried) judge(namespace, job, task string) launcher.Check {
+	check := launcher.Check{Name: podsAndDNS, Hint: "see why with `kubectl describe pod -n " + namespace + " -l " + labelDoctor + "=" + job + "`"}
 	switch {
-	case err == nil && observe.Succeeded(last, doctorContainer):
+	case t.err == nil && observe.Succeeded(t.pod, doctorContainer):
 		check.OK, check.Detail = true, "a pod starts and resolves kubernetes.default.svc"
-		return check, last
-	case refused.Code != "":
-		check.Detail, check.Hint = refused.Message, refused.Hint
-	case err == nil && observe.Finished(last, doctorContainer):
-		check.Detail = "a pod cannot look up kubernetes.default.svc: " + observe.EndOfPod(last, doctorContainer)
-	case last == nil:
+	case t.refused.Code != "":
+		check.Detail, check.Hint = t.refused.Message, t.refused.Hint
+	case t.err == nil && observe.Finished(t.pod, doctorContainer):
+		check.Detail = "a pod cannot " + task + ": " + observe.EndOfPod(t.pod, doctorContainer)
+	case t.pod == nil:
 		check.Detail = fmt.Sprintf("no pod was made for a Job within %s", podPatience)
-	case observe.Stuck(last) == "":
-		check.OK, check.Detail = true, fmt.Sprintf("not checked: within %s %s; a launch waits longer", launcher.Human(podPatience.Seconds()), notYet(last))
+	case observe.Stuck(t.pod) == "":
+		check.OK, check.Detail = true, fmt.Sprintf("not checked: within %s %s; a launch waits longer", launcher.Human(podPatience.Seconds()), notYet(t.pod))
 	default:
-		check.Detail = "a small pod does not start: " + observe.Stuck(last)
+		check.Detail = "a small pod does not start: " + observe.Stuck(t.pod)
 	}
-	return check, nil
+	return check
 }
 
 // notYet is what a pod that does not run yet waits for.

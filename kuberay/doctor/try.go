@@ -55,11 +55,7 @@ func tryOut(ctx context.Context, c *api.Client, s *spec.ClusterSpec, from Caller
 	if kuberayspec.Of(s).Keeper == objects.KeeperNone {
 		return append(checks, tryAlone(ctx, c, s.Name, from.Log)...)
 	}
-	job := tryJob(c, s, p)
-	if p != nil {
-		withAccount(&job.Spec.Template.Spec, kuberayspec.Of(s).KeeperServiceAccountName, cluster)
-	}
-	created, err := c.Core.BatchV1().Jobs(c.Namespace).Create(ctx, job, metav1.CreateOptions{FieldManager: objects.ManagedBy})
+	created, err := c.Core.BatchV1().Jobs(c.Namespace).Create(ctx, tryJob(c, s.Name, p), metav1.CreateOptions{FieldManager: objects.ManagedBy})
 	if err != nil {
 		return append(checks, failed("KubeRay", api.Explain(err, "create", "jobs.batch", c)))
 	}
@@ -68,15 +64,12 @@ func tryOut(ctx context.Context, c *api.Client, s *spec.ClusterSpec, from Caller
 			from.Log.Warn("what doctor created ends by itself", "job", created.Name, "error", err)
 		}
 	}()
-	return append(checks, tryAll(ctx, c, p, created)...)
+	return append(checks, tryAll(ctx, c, p, created, cluster)...)
 }
 
 // tryAll makes the tries at once: each may have to wait for its patience.
-func tryAll(ctx context.Context, c *api.Client, p *objects.Plan, job *batchv1.Job) []launcher.Check {
-	m := metav1.ObjectMeta{Name: job.Name, Labels: job.Labels, OwnerReferences: []metav1.OwnerReference{{
-		APIVersion: "batch/v1", Kind: "Job", Name: job.Name, UID: job.UID, Controller: ptr.To(false),
-		BlockOwnerDeletion: ptr.To(true), // as in a launch: this is where jobs/finalizers may be needed
-	}}}
+func tryAll(ctx context.Context, c *api.Client, p *objects.Plan, job *batchv1.Job, cluster string) []launcher.Check {
+	m := metav1.ObjectMeta{Name: job.Name, Labels: job.Labels, OwnerReferences: []metav1.OwnerReference{ownedBy(job)}}
 	var head, helper *corev1.Pod
 	tries := []func() []launcher.Check{
 		func() []launcher.Check {
@@ -86,10 +79,9 @@ func tryAll(ctx context.Context, c *api.Client, p *objects.Plan, job *batchv1.Jo
 		},
 		func() (checks []launcher.Check) {
 			if p == nil {
-				return []launcher.Check{{Name: "pods and DNS", OK: true, Detail: "not checked, because the file has no image"}}
+				return []launcher.Check{{Name: podsAndDNS, OK: true, Detail: "not checked, because the file has no image"}}
 			}
-			checks = make([]launcher.Check, 1)
-			checks[0], helper = tryPod(ctx, c, job)
+			checks, helper = tryPods(ctx, c, p, job, cluster)
 			return checks
 		},
 	}
@@ -116,32 +108,32 @@ func tryAlone(ctx context.Context, c *api.Client, name string, log *slog.Logger)
 			log.Warn("what doctor created could not be removed", "raycluster", name, "error", err)
 		}
 	}
-	return append(checks, launcher.Check{Name: "pods and DNS", OK: true, Detail: "not checked, because this needs a Job"})
+	return append(checks, launcher.Check{Name: podsAndDNS, OK: true, Detail: "not checked, because this needs a Job"})
 }
 
 // labelDoctor marks what doctor creates.
 const labelDoctor = "rayctl.io/doctor"
 
-// tryJob runs the pod's program, or nothing where there is no image.
-func tryJob(c *api.Client, s *spec.ClusterSpec, p *objects.Plan) *batchv1.Job {
-	labels := map[string]string{labelDoctor: s.Name}
-	job := &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: c.Namespace, Labels: labels},
-		Spec:       batchv1.JobSpec{ActiveDeadlineSeconds: ptr.To(int64((podPatience + operatorPatience).Seconds())), TTLSecondsAfterFinished: ptr.To(int32(60)), BackoffLimit: ptr.To(int32(0))},
-	}
+// tryJob owns all that doctor creates: its pod listens, or it has none where there is no image.
+func tryJob(c *api.Client, name string, p *objects.Plan) *batchv1.Job {
 	if p != nil {
-		job.Spec.Template = p.HelperPod("doctor", corev1.Container{Name: doctorContainer, Command: []string{"python3", "-E", "-s", "-c", podProgram}})
-	} else {
-		job.Spec.Parallelism = ptr.To(int32(0))
-		job.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "none", Image: "none"}}}
+		return podJob(c, p, name, podOrders{Listen: int(podPatience.Seconds()), Ports: triedPorts})
 	}
-	// What the keeper's pod has by kuberay.keeperPatch and for meshes; it is nobody's cluster. Of rayctl's own labels NetworkPolicies need one.
-	own := objects.Merged(job.Spec.Template.Labels)
-	for _, name := range []string{objects.LabelName, objects.LabelOwner, objects.LabelRole} {
-		delete(own, name)
+	return &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.Namespace, Labels: map[string]string{labelDoctor: name}},
+		Spec: batchv1.JobSpec{
+			ActiveDeadlineSeconds: ptr.To(int64(operatorPatience.Seconds())), TTLSecondsAfterFinished: ptr.To(int32(60)), Parallelism: ptr.To(int32(0)),
+			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "none", Image: "none"}}}},
+		},
 	}
-	job.Spec.Template.Labels = objects.Merged(own, labels, map[string]string{objects.LabelManagedBy: objects.ManagedBy})
-	return job
+}
+
+// ownedBy makes an object go with the Job.
+func ownedBy(job *batchv1.Job) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: "batch/v1", Kind: "Job", Name: job.Name, UID: job.UID, Controller: ptr.To(false),
+		BlockOwnerDeletion: ptr.To(true), // as in a launch: this is where jobs/finalizers may be needed
+	}
 }
 
 // tryOperator creates a RayCluster, and waits until the operator notes that it has looked at it: one whose pods are gated, or without a plan a

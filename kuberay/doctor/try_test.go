@@ -22,9 +22,8 @@ func TestTriedPod(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tried := &spec.ClusterSpec{Name: "doctor-x"}
 	want := map[string]string{"cost": "small", "sidecar.istio.io/inject": "false", labelDoctor: "doctor-x", objects.LabelManagedBy: objects.ManagedBy}
-	if got := tryJob(&api.Client{Namespace: "ns"}, tried, p).Spec.Template.Labels; !maps.Equal(got, want) {
+	if got := tryJob(&api.Client{Namespace: "ns"}, "doctor-x", p).Spec.Template.Labels; !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
