@@ -52,7 +52,7 @@ func TestDoctor(t *testing.T) {
 			"Kubernetes": "v1.", "namespace": b.namespace, "permissions": "all", "gang scheduling": "queue default is Open",
 			"GPUs": "the nodes have 8, at most 8 each, so it waits until an autoscaler brings more", "KubeRay": "the operator works", "pods and DNS": "resolves kubernetes.default.svc",
 			"connections": "a pod reaches one on the same node at ports 6379, 10002, 40000, ",
-			"objects": "would accept Job, Secret, Service, RayCluster, PodGroup", "quota": "the namespace has none", "pods of the cluster": "one of each group",
+			"objects":     "would accept Job, Secret, Service, RayCluster, PodGroup", "quota": "the namespace has none", "pods of the cluster": "one of each group",
 			"Volcano": "its scheduler works", "named objects": "the file names no",
 		} {
 			if c := checks[name]; !c.OK || !strings.Contains(c.Detail, want) {
