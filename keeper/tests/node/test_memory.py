@@ -1,8 +1,10 @@
 """What a Ray node of a Slurm job takes for its memory. Run by `go test ./keeper`."""
 
 import os
+import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -11,11 +13,22 @@ sys.path.insert(0, os.path.dirname(HERE))
 from rayctl_keeper.node.start import memory, raystart
 
 GIB = 1 << 30
+CGROUPS = "/sys/fs/cgroup"
+
+
+def removed(cgroup):
+    """The kernel needs a moment after the last process of a cgroup has ended."""
+    for _ in range(100):
+        try:
+            return os.rmdir(cgroup)
+        except OSError:
+            time.sleep(0.05)
+    os.rmdir(cgroup)
 
 
 class Memory(unittest.TestCase):
     def machine(self, files):
-        """A root directory: cgroups of Slurm cannot be made where tests run. Paths and contents are those of cgroup/v1 and cgroup/v2 (slurm.schedmd.com/cgroup_v2.html)."""
+        """A root directory with cgroups as Slurm makes them, which no Slurm of the tests has. Paths and contents are those of cgroup/v1 and cgroup/v2 (slurm.schedmd.com/cgroup_v2.html)."""
         root = tempfile.TemporaryDirectory()
         self.addCleanup(root.cleanup)
         for path, text in dict({"proc/meminfo": "MemFree: 1 kB\nMemTotal: %d kB\n" % (64 << 20)}, **files).items():
@@ -44,6 +57,23 @@ class Memory(unittest.TestCase):
         first = {"proc/self/cgroup": "9:cpu,cpuacct:/x\n4:memory:/slurm/uid_1/job_7/step_0\n", "sys/fs/cgroup/memory/slurm/uid_1/job_7/memory.limit_in_bytes": "2147483648\n",
                  "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}
         self.assertEqual(memory.share({}, self.machine(first)), 2 * GIB)
+
+    def test_real_cgroup(self):
+        """A limit that the kernel knows, of a cgroup above the process's own."""
+        found = [(hierarchy, name) for hierarchy, name in (("memory", "memory.limit_in_bytes"), ("", "memory.max")) if os.path.isfile(os.path.join(CGROUPS, hierarchy, "cgroup.procs"))]
+        if not found or not os.access(os.path.join(CGROUPS, found[0][0]), os.W_OK):
+            self.skipTest("no cgroup can be made here")
+        job = os.path.join(CGROUPS, found[0][0], "rayctl-test-%d" % os.getpid())
+        step = os.path.join(job, "step")
+        for path in (job, step):
+            os.mkdir(path)
+            self.addCleanup(removed, path)
+        with open(os.path.join(job, found[0][1]), "w") as f:
+            f.write(str(GIB))
+        program = ("import os, sys\nwith open(os.path.join(sys.argv[1], 'cgroup.procs'), 'w') as f: f.write(str(os.getpid()))\n"
+                   "sys.path.insert(0, sys.argv[2])\nfrom rayctl_keeper.node.start import memory\nprint(memory.share({}), memory.share({'SLURM_STEP_TASKS_PER_NODE': '4'}))")
+        told = subprocess.run([sys.executable, "-c", program, step, os.path.dirname(HERE)], stdout=subprocess.PIPE, check=True).stdout
+        self.assertEqual([int(n) for n in told.split()], [GIB, GIB // 4])
 
     def test_fits(self):
         """Memory and object store together are what the job was given."""
