@@ -96,10 +96,10 @@ func (a *App) place(root *cobra.Command, args []string) ([]string, error) {
 		return nil, UsageError("for one that only the nodes have, write `"+a.dashed(c, args[begin])+"`", "there is no file %s here", args[begin])
 	case known && (others || !script), script && !takesScript(c):
 		return nil, a.afterDash(c, args[begin])
-	case known && isOf(args[begin], flags):
+	case known && mayBeOf(args[begin], flags) != "":
 		ours := shellescape.QuoteCommand(slices.Concat([]string{root.Name()}, args[:begin], flags, command))
 		theirs := shellescape.QuoteCommand(slices.Concat([]string{root.Name()}, args[:begin], []string{"--", "python"}, args[begin:]))
-		return nil, UsageError("`"+theirs+"` gives it to the script, `"+ours+"` to rayctl", "%s is a flag of rayctl, and may be one of %s", flags[0], args[begin])
+		return nil, UsageError("`"+theirs+"` gives it to the script, `"+ours+"` to rayctl", "%s is a flag of rayctl, and may be one of %s", mayBeOf(args[begin], flags), args[begin])
 	}
 	if script {
 		command = append([]string{"python"}, command...)
@@ -110,11 +110,21 @@ func (a *App) place(root *cobra.Command, args []string) ([]string, error) {
 // freeArguments are in the text of scripts that look at their arguments themselves, or leave them to a library that takes any.
 var freeArguments = []string{"sys.argv", "parse_known_args", "import fire", "import hydra"}
 
-// isOf reports whether the first of some flags may be a script's: its text names it, or takes any.
-func isOf(script string, flags []string) bool {
+// mayBeOf is the first of rayctl's flags that may be a script's: its text names it, or takes any; "": none.
+func mayBeOf(script string, flags []string) string {
 	text, err := os.ReadFile(script)
-	name, _, _ := strings.Cut(flags[0], "=")
-	return err == nil && slices.ContainsFunc(append([]string{`"` + name + `"`, "'" + name + "'"}, freeArguments...), func(word string) bool { return strings.Contains(string(text), word) })
+	if err != nil {
+		return ""
+	}
+	has := func(word string) bool { return strings.Contains(string(text), word) }
+	free := slices.ContainsFunc(freeArguments, has)
+	for _, flag := range flags {
+		name, _, _ := strings.Cut(flag, "=")
+		if strings.HasPrefix(name, "-") && (free || has(`"`+name+`"`) || has("'"+name+"'")) {
+			return name
+		}
+	}
+	return ""
 }
 
 // commandBegins is the place of the first word of a user's command that is written without --; -1 if it is not clear that there is one.

@@ -34,6 +34,7 @@ func TestRunLines(t *testing.T) {
 		{Args: "run --name a nosuch.py", Code: runstate.CodeUsage, Err: "there is no file nosuch.py here: for one that only the nodes have, write `rayctl run --name a -- python nosuch.py`\n"},
 		{Args: "run --name a a.py --workers 2", Files: map[string]string{"a.py": `p.add_argument("--workers")`}, Code: runstate.CodeUsage,
 			Err: "--workers is a flag of rayctl, and may be one of a.py: `rayctl run --name a -- python a.py --workers 2` gives it to the script, `rayctl run --name a --workers 2 a.py` to rayctl"},
+		{Args: "run --name a a.py -q --workers 2", Files: map[string]string{"a.py": `p.add_argument("--workers")`}, Code: runstate.CodeUsage, Err: "--workers is a flag of rayctl"},
 		{Args: "run --name a a.py -o json", Files: map[string]string{"a.py": "print(sys.argv)"}, Code: runstate.CodeUsage, Err: "-o is a flag of rayctl, and may be one of a.py"},
 		{Args: "run --name a python a.py --n=6", Files: map[string]string{"a.py": ""}, Out: "hello\n", Calls: []string{"launch a"}},
 		{Args: "run --name a -e API_KEY=x -- true", Out: "hello\n", Err: "--env API_KEY: Ray shows the environment of a job, and records keep it; `secrets: [API_KEY]` in the cluster file", Calls: []string{"launch a"}},
