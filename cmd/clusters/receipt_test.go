@@ -64,13 +64,19 @@ func TestRefusedIsHistory(t *testing.T) {
 	if code, _, stderr := said(refused, "up", "dev"); code != runstate.CodePermission {
 		t.Fatalf("code %d: %s", code, stderr)
 	}
+	if code, _, stderr := said(refused, "run", "--name", "open", "--secret", "NOT_SET", "--junit", "r.xml", "--set", "job.entrypoint=true"); code != runstate.CodeConfig {
+		t.Fatalf("code %d: %s", code, stderr)
+	}
+	if report, err := os.ReadFile("r.xml"); err != nil || !strings.Contains(string(report), "NOT_SET") {
+		t.Errorf("a secret that is not set: %s, %v", report, err)
+	}
 	_, out, stderr := said(refused, "history", "-o", "json")
 	var list []past
-	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 2 {
+	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 3 {
 		t.Fatalf("%v: %s %s", err, out, stderr)
 	}
 	for i, name := range []string{"dev", "mine"} { // the newest first
-		if p := list[i]; p.Name != name || p.Launcher != "slurm" || p.Exit.Code != runstate.CodePermission || !strings.Contains(p.Exit.Message, "not for you") {
+		if p := list[i+1]; p.Name != name || p.Launcher != "slurm" || p.Exit.Code != runstate.CodePermission || !strings.Contains(p.Exit.Message, "not for you") {
 			t.Errorf("%+v", p)
 		}
 	}

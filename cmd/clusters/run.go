@@ -88,6 +88,9 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 	}
 	payload, err := newPayload(a, c.Spec, "rayctl run")
 	if err != nil {
+		if !o.dryRun {
+			refused(ctx, a, o, c.Spec)(err)
+		}
 		return err
 	}
 	if payload.EndOnDisconnect, err = o.disconnect.value(a, !o.detach); err != nil {
