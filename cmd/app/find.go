@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -19,7 +20,9 @@ type FindOptions struct {
 	Name   string // empty: the file's, or the only one
 	Config *ConfigFlags
 	Ended  bool // include ended ones
-	Shared bool // Name may be the directory of a run that another user shares
+	// HowToName is the next step where several match; empty: to give a NAME.
+	HowToName string
+	Shared    bool // Name may be the directory of a run that another user shares
 }
 
 // Find returns the cluster chosen by the user and prints its name.
@@ -166,7 +169,7 @@ func (a *App) defaultCluster(ctx context.Context, ls []launcher.Launcher, c *con
 	if err != nil {
 		return nil, err
 	}
-	howToName := "Choose one by its NAME"
+	howToName := cmp.Or(o.HowToName, "Choose one by its NAME")
 	if o.Config.Flags.Lookup("cluster") != nil {
 		howToName = "Choose one with -c NAME"
 	}

@@ -178,7 +178,7 @@ func chosenClusters(ctx context.Context, a *app.App, o *downOptions) ([]*app.Clu
 		return nil, app.UsageError("add --all", "--owner chooses among all clusters, or those of -l")
 	}
 	if len(o.names) == 0 && !o.all && len(o.labels) == 0 {
-		c, err := a.Find(ctx, app.FindOptions{Config: &o.config})
+		c, err := a.Find(ctx, app.FindOptions{Config: &o.config, HowToName: "Choose one by its NAME, or all of yours with --all"})
 		if errors.Is(err, launcher.ErrNotFound) {
 			a.UI.Note("there is no cluster of yours")
 			return nil, nil

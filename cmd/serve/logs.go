@@ -123,7 +123,7 @@ func (o *logsOptions) logs(c *app.Connection, s *dashboardclient.ServeStatus) (l
 		}
 	}
 	if len(logs) == 0 {
-		return nil, launcher.Fail(runstate.CodeSpec, nil, "`rayctl serve status"+c.Flags()+"` shows the applications", "Serve has no replica with a log")
+		return nil, launcher.Fail(runstate.CodeSpec, nil, "`rayctl serve logs"+c.Flags()+" --controller` shows why, where an application failed", "Serve has no replica with a log")
 	}
 	return logs, nil
 }

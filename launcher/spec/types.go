@@ -160,7 +160,7 @@ type Head struct {
 
 // WorkerGroup is a group of like Ray nodes. A worker is one Ray node: one task on Slurm, one pod on KubeRay.
 type WorkerGroup struct {
-	// Name is the group's name, a DNS label of at most 40 characters, unique in the file.
+	// Name is the group's name, a DNS label of at most 40 characters, unique in the file. On this machine and on Slurm, Ray's nodes have it as the label rayctl.io/group.
 	Name string `json:"name" jsonschema:"required"`
 	// Replicas is the number of workers at the start. Default: minReplicas if that is set, else 1.
 	Replicas *int `json:"replicas,omitempty" jsonschema:"minimum=0" changeable:"true"`
