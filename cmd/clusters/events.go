@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -158,4 +159,12 @@ func eventMessage(e runstate.Event) string {
 		return "from here on the cluster does not need the client that launched it"
 	}
 	return e.Message
+}
+
+func eventTable(w io.Writer, events []runstate.Event) error {
+	rows := [][]string{{"TIME", "EVENT", "TO", "MESSAGE"}}
+	for _, e := range events {
+		rows = append(rows, []string{terminal.Stamp(e.At), e.Kind, e.To, eventMessage(e)})
+	}
+	return terminal.Table(w, rows)
 }

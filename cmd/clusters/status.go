@@ -297,11 +297,3 @@ func printDetails(w io.Writer, s launcher.Status, verbose bool) error {
 	}
 	return nil
 }
-
-func eventTable(w io.Writer, events []runstate.Event) error {
-	rows := [][]string{{"TIME", "EVENT", "TO", "MESSAGE"}}
-	for _, e := range events {
-		rows = append(rows, []string{terminal.Stamp(e.At), e.Kind, e.To, eventMessage(e)})
-	}
-	return terminal.Table(w, rows)
-}
