@@ -3,7 +3,9 @@ package clusters
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rayctl/rayctl/cmd/app/apptest"
@@ -71,6 +73,21 @@ func TestRecreateKeepsWhatItCannotReplace(t *testing.T) {
 			if _, err := p.Packages(t.Context()); err != nil || packed != before {
 				t.Errorf("packed again: %v", err)
 			}
+		}
+	}
+}
+
+// TestDryRunElsewhere: where the launcher cannot be reached, render shows more.
+func TestDryRunElsewhere(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for code, want := range map[int]bool{runstate.CodeUnreachable: true, runstate.CodeConfig: true, runstate.CodeSpec: false} {
+		a, _, stderr := apptest.New()
+		a.Launchers["slurm"] = func(*spec.ClusterSpec, *slog.Logger) (launcher.Launcher, error) {
+			return &replaceable{Launcher: new(apptest.Launcher), invalid: launcher.Fail(code, nil, "", "no")}, nil
+		}
+		got := a.Execute(t.Context(), verbs, []string{"run", "--dry-run", "--launcher", "slurm", "--", "true"})
+		if told := strings.Contains(stderr.String(), "`rayctl render` shows what a launch would create"); got != code || told != want {
+			t.Errorf("%d: %d, %s", code, got, stderr)
 		}
 	}
 }

@@ -36,11 +36,11 @@ class Addresses(unittest.TestCase):
     LO, TWO = ("lo", "127.0.0.1"), [("lo", "127.0.0.1"), ("eth0", "10.0.0.1"), ("ib0", "10.1.0.1"), ("ib0:1", "10.2.0.1"), ("ib0", "fd01::1")]
 
     def test_network(self):
-        for network, want in (("ib0", "10.1.0.1"), ("10.2.0.0/16", "10.2.0.1"), ("ib0:1", "10.2.0.1"), ("hsn0, eth0", "10.0.0.1"), ("fd01::/16", "fd01::1"), ("10.1.0.1/16", "10.1.0.1")):
-            self.assertEqual(self.on(self.TWO, name=["10.0.0.1"], network=network), want)
+        for chosen, want in (("ib0", "10.1.0.1"), ("10.2.0.0/16", "10.2.0.1"), ("ib0:1", "10.2.0.1"), ("hsn0, eth0", "10.0.0.1"), ("fd01::/16", "fd01::1"), ("10.1.0.1/16", "10.1.0.1")):
+            self.assertEqual(self.on(self.TWO, name=["10.0.0.1"], network=chosen), want)
         said = "n1 has no address in slurm.network %s; it has 10.0.0.1 on eth0, 10.1.0.1 on ib0, 10.2.0.1 on ib0:1, fd01::1 on ib0"
-        for network in ("10.3.0.0/16", "lo", "127.0.0.0/8", "ib"):
-            self.assertEqual(self.on(self.TWO, network=network), said % network)
+        for chosen in ("10.3.0.0/16", "lo", "127.0.0.0/8", "ib"):
+            self.assertEqual(self.on(self.TWO, network=chosen), said % chosen)
         self.assertEqual(self.on([self.LO], network="eth0"), "n1 has no address in slurm.network eth0; it has none but loopback")
         self.assertEqual(self.on(self.TWO, network="lo", several=False), "127.0.0.1")
 
