@@ -62,7 +62,7 @@ func check(name, detail string, err error, hint string) launcher.Check {
 }
 
 func (site *Site) controllerHint(err error) string {
-	if strings.Contains(err.Error(), "Could not resolve hostname") { // ssh's words
+	if err != nil && strings.Contains(err.Error(), "Could not resolve hostname") { // ssh's words
 		return "correct slurm.host: ssh knows no such machine"
 	}
 	if controller.Away(err) && !NotInstalled(err) {
