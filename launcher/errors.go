@@ -104,6 +104,9 @@ func TookAnother(st *runstate.State, s *spec.ClusterSpec) bool {
 // ChangedMeanwhile is the difference of a spec that a keeper has taken since, and that nobody has recorded.
 const ChangedMeanwhile = "its cluster file was changed while it ran"
 
+// SizesHint is the next step where a group cannot have a size.
+const SizesHint = "`rayctl status -v` shows the groups and their limits, which only a new cluster can change: `rayctl up NAME --workers MIN:MAX --recreate` ends this one and what runs on it"
+
 // Conflict is ErrConflict with what differs.
 func Conflict(id ID, difference string) error {
 	return Fail(runstate.CodeSpec, ErrConflict, "choose another name, or replace it with --recreate", "a cluster named %s exists with another spec (%s)", id, difference)

@@ -105,7 +105,7 @@ func SubmitOffers(ctx context.Context, l Launcher, id ID, log *slog.Logger) {
 		return
 	}
 	for s := range statuses {
-		elastic := slices.ContainsFunc(s.Groups, func(g runstate.Group) bool { return g.Max > 0 })
+		elastic := slices.ContainsFunc(s.Groups, runstate.Group.Elastic)
 		if len(s.Groups) > 0 && !elastic && len(runstate.Of(s.Allocations, runstate.PurposeHead)) == 0 && len(runstate.Of(s.Allocations, runstate.PurposeMain)) > 0 {
 			return
 		}

@@ -91,15 +91,19 @@ func (a *App) place(root *cobra.Command, args []string) ([]string, error) {
 	others := slices.Contains(kinds[begin+1:], words.Unknown) || slices.Contains(kinds[begin+1:], words.Plain)
 	script := filepath.Ext(args[begin]) == ".py"
 	flags, command := words.Split(fs, args[begin:])
+	unclear := ""
+	if script && known {
+		unclear = mayBeOf(args[begin], flags)
+	}
 	switch {
 	case script && takesScript(c) && !isFile(args[begin]):
 		return nil, UsageError("for one that only the nodes have, write `"+a.dashed(c, args[begin])+"`", "there is no file %s here", args[begin])
 	case known && (others || !script), script && !takesScript(c):
 		return nil, a.afterDash(c, args[begin])
-	case known && mayBeOf(args[begin], flags) != "":
+	case unclear != "":
 		ours := shellescape.QuoteCommand(slices.Concat([]string{root.Name()}, args[:begin], flags, command))
 		theirs := shellescape.QuoteCommand(slices.Concat([]string{root.Name()}, args[:begin], []string{"--", "python"}, args[begin:]))
-		return nil, UsageError("`"+theirs+"` gives it to the script, `"+ours+"` to rayctl", "%s is a flag of rayctl, and may be one of %s", mayBeOf(args[begin], flags), args[begin])
+		return nil, UsageError("`"+theirs+"` gives it to the script, `"+ours+"` to rayctl", "%s is a flag of rayctl, and may be one of %s", unclear, args[begin])
 	}
 	if script {
 		command = append([]string{"python"}, command...)

@@ -173,11 +173,8 @@ func rightFlag(c *cobra.Command, name string) string {
 	return "`" + c.CommandPath() + " --help` lists its flags"
 }
 
-// Flags of other tools with the same meaning.
-var (
-	timeLimits   = []string{"timeout", "time", "time-limit", "walltime", "max", "deadline", "max-time"}
-	restartFlags = []string{"restarts", "retries", "max-retries", "retry", "attempts"}
-)
+// means reports whether a name is that of a flag, or stands for it in other tools.
+func means(name, flag string) bool { return name == flag || slices.Contains(otherFlags[name], flag) }
 
 // wayOf is the way without a flag that only this command has.
 func wayOf(c *cobra.Command, name string) string {
@@ -190,9 +187,9 @@ func wayOf(c *cobra.Command, name string) string {
 		return "`rayctl ls` lists the clusters that --all would end, `rayctl ls -l KEY=VALUE` those of -l"
 	case c.Name() == "init" && hasCI(name):
 		return ciWay
-	case c.Name() == "submit" && slices.Contains(timeLimits, name):
+	case c.Name() == "submit" && means(name, "max"):
 		return "a submitted job has no limit of its own: `rayctl submit -- timeout 20s python SCRIPT.py` ends it after 20 s with code 124, `rayctl run --max 20s` gives it a cluster of its own"
-	case c.Name() == "submit" && slices.Contains(restartFlags, name):
+	case c.Name() == "submit" && (means(name, "restarts") || otherWays[name] == restartsWay):
 		return "a submitted job runs once: `rayctl run --restarts N` starts a driver that failed again, on a cluster of its own"
 	case c.Name() == "submit" && name == "output-dir":
 		return "a submitted job has no output directory of rayctl's: `rayctl run` has, or write to a directory that you name in the job, and copy it with `rayctl cp NAME:PATH DIR`"

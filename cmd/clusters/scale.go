@@ -123,7 +123,7 @@ func runScale(ctx context.Context, a *app.App, o *scaleOptions) error {
 	}
 	for _, g := range groups {
 		chosen := slices.ContainsFunc(o.sizes, func(s keeper.Scale) bool { return s.Group == g.Name })
-		if g.Max > 0 || chosen { // those that are elastic
+		if g.Elastic() || chosen {
 			if _, err := fmt.Fprintf(a.Out, "%s: %d %s, at least %d and at most %d\n", g.Name, g.Wanted, nodes(g.Wanted), g.Min, g.Max); err != nil {
 				return err
 			}
@@ -154,7 +154,7 @@ func (o *scaleOptions) onlyGroup(ctx context.Context, a *app.App) error {
 	}
 	var elastic []string
 	for _, g := range s.Groups {
-		if g.Max > 0 {
+		if g.Elastic() {
 			elastic = append(elastic, g.Name)
 		}
 	}
@@ -187,13 +187,10 @@ func scale(ctx context.Context, a *app.App, c *app.Cluster, sizes []keeper.Scale
 	return groups, nil
 }
 
-// sizesHint is the next step where a group cannot have a size.
-const sizesHint = "`rayctl status -v` shows the groups and their limits, which only a new cluster can change: `rayctl up NAME --workers MIN:MAX --recreate` ends this one and what runs on it"
-
 // scaleRefused is the keeper's answer to sizes that a group cannot have.
 func scaleRefused(err error) error {
 	if why, refused := keeper.Refusal(err); refused {
-		return launcher.Fail(runstate.CodeSpec, nil, sizesHint, "%s", why)
+		return launcher.Fail(runstate.CodeSpec, nil, launcher.SizesHint, "%s", why)
 	}
 	return err
 }

@@ -277,7 +277,7 @@ func printDetails(w io.Writer, s launcher.Status, verbose bool) error {
 			return err
 		}
 	}
-	elastic := slices.ContainsFunc(s.Groups, func(g runstate.Group) bool { return g.Max > 0 })
+	elastic := slices.ContainsFunc(s.Groups, runstate.Group.Elastic)
 	if (elastic || verbose) && len(s.Groups) > 0 {
 		fmt.Fprintln(w)
 		if err := report.GroupTable(w, s.Groups); err != nil {

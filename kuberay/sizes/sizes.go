@@ -137,7 +137,7 @@ func idleSteps(o *rayv1.AutoscalerOptions, idle int32) []step {
 func Autoscaled(rc *rayv1.RayCluster) bool { return ptr.Deref(rc.Spec.EnableInTreeAutoscaling, false) }
 
 func notScaled(format string, args ...any) error {
-	return launcher.Fail(runstate.CodeSpec, nil, "`rayctl status -v` shows the groups and their limits, which only a new cluster can change: `rayctl up NAME --workers MIN:MAX --recreate` ends this one and what runs on it", format, args...)
+	return launcher.Fail(runstate.CodeSpec, nil, launcher.SizesHint, format, args...)
 }
 
 // workerGroup is the place of a group in the RayCluster; -1: it has none.

@@ -86,9 +86,12 @@ type Group struct {
 	Max int `json:"max,omitempty"`
 }
 
+// Elastic reports whether the number of the group's nodes follows demand.
+func (g Group) Elastic() bool { return g.Max > 0 }
+
 // Required is the number of required nodes of the group.
 func (g Group) Required() int {
-	if g.Max > 0 {
+	if g.Elastic() {
 		return g.Min
 	}
 	return g.Wanted

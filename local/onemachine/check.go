@@ -27,7 +27,7 @@ func (l *Launcher) Check(ctx context.Context, s *spec.ClusterSpec) []launcher.Ch
 	s = spec.For(s, l.Name())
 	return append(l.on.Check(ctx),
 		l.checkRay(ctx, s), checkWritable("run directories", l.clusters, "XDG_STATE_HOME"), checkWritable("cache", l.cacheDir, "XDG_CACHE_HOME"),
-		l.checkNodes(s), l.checkDisk(), checkTemp(s), checkShm(), checkFiles(),
+		checkNodes(s), l.checkDisk(), checkTemp(s), checkShm(), checkFiles(),
 	)
 }
 
@@ -43,14 +43,24 @@ func (l *Launcher) checkRay(ctx context.Context, s *spec.ClusterSpec) launcher.C
 }
 
 // checkNodes reports whether this machine has the nodes and GPUs of the file.
-func (l *Launcher) checkNodes(s *spec.ClusterSpec) launcher.Check {
+func checkNodes(s *spec.ClusterSpec) launcher.Check {
 	const name = "nodes"
-	for _, err := range []error{machine.CheckNodes(s, machine.This()), machine.CheckGPUs(s, machine.Devices, os.Getenv), machine.CheckStores(s, machine.This().Shm)} {
-		if err != nil {
-			return launcher.Check{Name: name, Detail: err.Error()}
-		}
+	if err := fits(s); err != nil {
+		return launcher.Check{Name: name, Detail: err.Error()}
 	}
 	return launcher.Check{Name: name, OK: true, Detail: "this machine can have those of the file"}
+}
+
+// fits refuses more nodes, GPUs or object stores than this machine has.
+func fits(s *spec.ClusterSpec) error {
+	this := machine.This()
+	if err := machine.CheckNodes(s, this); err != nil {
+		return err
+	}
+	if err := machine.CheckGPUs(s, machine.Devices, os.Getenv); err != nil {
+		return err
+	}
+	return machine.CheckStores(s, this.Shm)
 }
 
 func checkWritable(name, dir, variable string) launcher.Check {

@@ -77,13 +77,7 @@ func (l *Launcher) Validate(ctx context.Context, s *spec.ClusterSpec, p launcher
 
 // possible refuses what this machine cannot give.
 func (l *Launcher) possible(s *spec.ClusterSpec, p launcher.Payload) error {
-	if err := machine.CheckNodes(s, machine.This()); err != nil {
-		return err
-	}
-	if err := machine.CheckGPUs(s, machine.Devices, os.Getenv); err != nil {
-		return err
-	}
-	if err := machine.CheckStores(s, machine.This().Shm); err != nil {
+	if err := fits(s); err != nil {
 		return err
 	}
 	return machine.LinkMounts(s.Mounts, notes(p.Progress))

@@ -26,7 +26,7 @@ func GroupTable(w io.Writer, all []runstate.Group) error {
 	rows := [][]string{{"GROUP", "READY", "WANTED", "MIN", "MAX"}}
 	for _, g := range all {
 		least, most := "-", "-"
-		if g.Max > 0 {
+		if g.Elastic() {
 			least, most = strconv.Itoa(g.Min), strconv.Itoa(g.Max)
 		}
 		rows = append(rows, []string{g.Name, strconv.Itoa(g.Ready), strconv.Itoa(g.Wanted), least, most})

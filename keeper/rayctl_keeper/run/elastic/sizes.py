@@ -111,6 +111,6 @@ def asked(groups, limits, name, least, largest):
     if group is None:
         raise Refusal("there is no group %s; there is %s" % (name, ", ".join(g["name"] for g in groups)))
     if largest is None:
-        largest = max(limits[name][1], min(least, most(group)))
+        largest = max(limits[name][1], least)
     possible(group, least, largest)
     return least, largest
