@@ -11,6 +11,7 @@ import (
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/handover"
 	"github.com/rayctl/rayctl/kuberay/objects"
+	"github.com/rayctl/rayctl/kuberay/observe"
 	"github.com/rayctl/rayctl/kuberay/result"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
@@ -27,8 +28,8 @@ func (l *Launcher) createCluster(ctx context.Context, c *api.Client, p *objects.
 	rc.UID = created.GetUID()
 	l.keepHead(rc)
 	if held, _, _ := unstructured.NestedBool(created.Object, "spec", "suspend"); held && p.Spec.Head.Early {
-		return launcher.Fail(runstate.CodeStartFailed, nil, "leave out head.early, or use a namespace without it (kuberay.namespace)",
-			"the head of %s cannot start before the workers: a queueing system such as Kueue holds RayClusters in namespace %s until it admits them as a whole", rc.Name, c.Namespace)
+		r := observe.HeadHeld(c.Namespace)
+		return launcher.Fail(runstate.CodeStartFailed, nil, r.Hint, "%s cannot start: %s", rc.Name, r.Message)
 	}
 	return c.CreateGang(ctx, p, rc)
 }

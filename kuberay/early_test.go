@@ -1,13 +1,10 @@
 package kuberay_test
 
 import (
-	"context"
-	"errors"
 	"strings"
 	"testing"
 	"time"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,7 +34,6 @@ func TestEarly(t *testing.T) {
 	t.Run("HeadLost", b.earlyHeadLost)
 	t.Run("QueueLimit", limited)
 	t.Run("Forgotten", forgotten)
-	t.Run("Held", earlyHeld)
 }
 
 // aliveNodes prints how many nodes Ray has.
@@ -207,29 +203,6 @@ func (b bed) earlyQueueLimit(t *testing.T) func(t *testing.T) {
 		}
 		r.wantNoGang(t)
 	}
-}
-
-// earlyHeld: where a queueing system holds every RayCluster until all of it is admitted, the launch is refused with that reason, and leaves nothing. The webhook does what Kueue's does
-// for RayClusters without a queue's name (manageJobsWithoutQueueName).
-func earlyHeld(t *testing.T) {
-	b := newBed(t)
-	b.webhook(t, "Mutating", "mraycluster.kb.io", "rayclusters", func(_ *admissionv1.AdmissionRequest, answer *admissionv1.AdmissionResponse) {
-		kind := admissionv1.PatchTypeJSONPatch
-		answer.PatchType, answer.Patch = &kind, []byte(`[{"op": "add", "path": "/spec/suspend", "value": true}]`)
-	})
-	kubetest.Await(t, "the webhook to count", func(ctx context.Context) error {
-		s := job("held", "echo never")
-		s.Head.Early, s.Workers = true, []spec.WorkerGroup{{Name: "w", NodeResources: smallNode()}}
-		id, err := b.l.Launch(ctx, s, launcher.Payload{})
-		if err == nil {
-			return errors.Join(errors.New("it was launched"), b.l.Terminate(ctx, id, launcher.End{Cause: "down", Now: true}))
-		}
-		if launcher.ExitCode(err) != runstate.CodeStartFailed || !strings.Contains(err.Error(), "a queueing system such as Kueue holds RayClusters") {
-			t.Errorf("code %d: %v", launcher.ExitCode(err), err)
-		}
-		return nil
-	})
-	b.NothingLeft(t, b.namespace, onlyRecords)
 }
 
 // wantNoGang: the workers never had nodes, and are not charged.

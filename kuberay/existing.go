@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/rayctl/rayctl/kuberay/api"
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
 	"github.com/rayctl/rayctl/kuberay/result"
@@ -70,6 +71,8 @@ func (l *Launcher) look(ctx context.Context, c *api.Client, p *objects.Plan) (wh
 	switch {
 	case err != nil:
 		return nothing, "", err
+	case noted == nil && job.Labels[kuberayspec.KueueQueue] != "" && ptr.Deref(job.Spec.Suspend, false):
+		return changing, "another client is launching " + name + ", and Kueue has not admitted its keeper yet", nil
 	case noted == nil && ptr.Deref(job.Spec.Suspend, false) && time.Since(job.CreationTimestamp.Time) > orders.Lease:
 		return changing, "removing a launch of " + name + " whose client has died", c.DeleteJob(ctx, name, job.UID) // it never got a keeper to end it
 	case noted == nil: // its keeper, or Kubernetes, ends it if it is not committed in time, whatever it was to be

@@ -98,7 +98,7 @@ func (d *Denial) Keys() (keys []string) {
 		{"image", "image"}, {"registry", "image"}, {"label", "labels"}, {"annotation", "kuberay.annotations"}, {"serviceaccountname", "kuberay.serviceAccountName"},
 		{"service account", "kuberay.serviceAccountName"}, {"priorit", "kuberay.priorityClassName"}, {"toleration", "kuberay.tolerations"},
 		{"nodeselector", "kuberay.nodeSelector"}, {"node selector", "kuberay.nodeSelector"}, {"memory", "memory"}, {"cpu", "cpus"}, {"gpu", "gpus"},
-		{"hostpath", "mounts"}, {"volume", "mounts"},
+		{"hostpath", "mounts"}, {"volume", "mounts"}, {"enableintreeautoscaling", "workers[].minReplicas"},
 	} {
 		if strings.Contains(text, k.word) && !slices.Contains(keys, k.key) {
 			keys = append(keys, k.key)
@@ -115,7 +115,7 @@ func OneLine(text string) string {
 // hintFor is the next step where one of rayctl's own objects is refused: which keys reach it, see package objects.
 func (d *Denial) hintFor(resource string) string {
 	reach := map[string][]string{
-		"rayclusters.ray.io": {"labels", "kuberay.annotations", "image", "memory", "cpus", "gpus", "kuberay.serviceAccountName", "kuberay.priorityClassName", "kuberay.tolerations", "kuberay.nodeSelector", "mounts"},
+		"rayclusters.ray.io": {"labels", "kuberay.annotations", "image", "memory", "cpus", "gpus", "kuberay.serviceAccountName", "kuberay.priorityClassName", "kuberay.tolerations", "kuberay.nodeSelector", "mounts", "workers[].minReplicas"},
 		"jobs.batch":         {"labels", "kuberay.annotations", "kuberay.priorityClassName", "kuberay.tolerations", "kuberay.nodeSelector"},
 	}[resource]
 	if reach == nil {

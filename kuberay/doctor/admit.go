@@ -141,6 +141,9 @@ func letIn(whole, seen *rayv1.RayCluster) launcher.Check {
 		check.Detail = r.Message + ": " + r.Hint
 	case r.Code != "":
 		check.OK, check.Detail, check.Hint = false, r.Message, r.Hint
+	case ptr.Deref(seen.Spec.Suspend, false) && objects.HasEarlyHead(whole):
+		r = observe.HeadHeld(seen.Namespace)
+		check.OK, check.Detail, check.Hint = false, r.Message, r.Hint
 	case ptr.Deref(seen.Spec.Suspend, false):
 		check.Detail = "not checked, because a queueing system holds the RayCluster"
 	}

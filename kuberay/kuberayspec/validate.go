@@ -37,8 +37,9 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 		"leave it out, or set gang: false if the job can use some of the nodes", "%d GPU nodes must start together, and without a gang scheduler some of them may start without the others", s.GangNodes())
 }
 
-// kueueQueue is the label by which Kueue holds a whole RayCluster until all of it is admitted.
-const kueueQueue = "kueue.x-k8s.io/queue-name"
+// KueueQueue is the label by which Kueue holds a whole RayCluster, or a Job, until all of it is admitted. Where a namespace has a queue called "default" Kueue sets it
+// itself (LocalQueueDefaulting, Kueue 0.17).
+const KueueQueue = "kueue.x-k8s.io/queue-name"
 
 // earlyHead rejects what keeps a head from being admitted before the workers, and from ending with them.
 func earlyHead(v *spec.Validator, s *spec.ClusterSpec) {
@@ -48,8 +49,8 @@ func earlyHead(v *spec.Validator, s *spec.ClusterSpec) {
 		"on Kubernetes an early head waits for workers that are admitted together, and these come one by one")
 	v.FailIf(c.Keeper == "none", p, "leave it out, or kuberay.keeper",
 		"without a keeper in Kubernetes nothing ends the head, and the workers that are queued, when this client is lost")
-	_, kueue := s.Labels[kueueQueue]
-	v.FailIf(kueue, p, "leave it out, or the label "+kueueQueue, "Kueue admits a RayCluster as a whole, the head together with the workers")
+	_, kueue := s.Labels[KueueQueue]
+	v.FailIf(kueue, p, "leave it out, or the label "+KueueQueue, "Kueue admits a RayCluster as a whole, the head together with the workers")
 }
 
 // besideRayCluster rejects keys that a given RayCluster sets itself.

@@ -65,6 +65,9 @@ func (w *KeeperWait) hopeless(code string, now time.Time) bool {
 
 // keeperReason is why the keeper's pod does not run, from the last one that the Job has made.
 func (o *Snapshot) keeperReason() runstate.Reason {
+	if r := o.heldKeeper(); r.Code != "" {
+		return r
+	}
 	pods := o.Role(objects.RoleKeeper)
 	if len(pods) == 0 {
 		return o.refusedKeeper()

@@ -7,7 +7,46 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
+
+// heldByQueue: a queueing system has not admitted the RayCluster, or the keeper's Job, and has suspended it. Why is in objects of its own (Kueue's Workloads), which
+// rayctl needs no permission to read.
+func (o *Snapshot) heldByQueue() runstate.Reason {
+	if o.Cluster != nil && ptr.Deref(o.Cluster.Spec.Suspend, false) {
+		return held("cluster", o.Cluster)
+	}
+	return o.heldKeeper()
+}
+
+// heldKeeper: a Job without a queue's name is suspended by its launch, for a moment.
+func (o *Snapshot) heldKeeper() runstate.Reason {
+	if o.Job == nil || !ptr.Deref(o.Job.Spec.Suspend, false) || o.Job.Labels[kuberayspec.KueueQueue] == "" {
+		return runstate.Reason{}
+	}
+	return held("keeper", o.Job)
+}
+
+func held(what string, object metav1.Object) runstate.Reason {
+	r := runstate.Reason{Code: "HeldByQueue", Message: fmt.Sprintf("a queueing system has not admitted the %s yet", what)}
+	if queue := object.GetLabels()[kuberayspec.KueueQueue]; queue != "" {
+		r.Message = fmt.Sprintf("Kueue has not admitted the %s to queue %s yet", what, queue)
+		r.Hint = fmt.Sprintf("`kubectl describe workloads -n %s` shows what it waits for", object.GetNamespace())
+	}
+	return r
+}
+
+// HeadHeld is the reason of an early head in a namespace whose RayClusters are held.
+func HeadHeld(namespace string) runstate.Reason {
+	return runstate.Reason{
+		Code: headHeld, Hint: "leave out head.early, or use a namespace without it (kuberay.namespace)",
+		Message: fmt.Sprintf("the head cannot start before the workers: a queueing system such as Kueue holds RayClusters in namespace %s until it admits them as a whole", namespace),
+	}
+}
 
 // quota judges "exceeded quota": whether what the cluster cannot do without fits into it at all. How much is used just now is left out of the
 // sentence: it changes, and is no news.

@@ -25,7 +25,7 @@ const Silence = 10 * time.Second
 // conditions are not enough: they have an image that does not exist, but not a crash.
 func (o *Snapshot) Reason() runstate.Reason {
 	for _, find := range []func() runstate.Reason{
-		o.missingCluster, o.refusedSpec, o.RefusedPods, o.headInGang, o.disruptedPods, o.stuckPods, o.waitingGang, o.unscheduledPods, o.idleOperator,
+		o.missingCluster, o.refusedSpec, o.RefusedPods, o.heldByQueue, o.headInGang, o.disruptedPods, o.stuckPods, o.waitingGang, o.unscheduledPods, o.idleOperator,
 	} {
 		if r := find(); r.Code != "" {
 			return r

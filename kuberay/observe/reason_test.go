@@ -110,6 +110,15 @@ func TestReasons(t *testing.T) {
 		{"no room", func(o *Snapshot) {
 			unscheduled(o.Pods[0], "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate")
 		}, runstate.Queued, "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu"},
+		{"Kueue", func(o *Snapshot) {
+			o.Pods, o.Cluster.Namespace, o.Cluster.Spec.Suspend = nil, "rl", ptr.To(true)
+			o.Cluster.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "default"}
+		}, runstate.Queued, "HeldByQueue", "Kueue has not admitted the cluster to queue default yet"},
+		{"Kueue, keeper", func(o *Snapshot) {
+			o.Pods, o.Job.Spec.Suspend = nil, ptr.To(true)
+			o.Job.Labels["kueue.x-k8s.io/queue-name"] = "default"
+		}, runstate.Queued, "HeldByQueue", "Kueue has not admitted the keeper to queue default yet"},
+		{"suspended", func(o *Snapshot) { o.Pods, o.Cluster.Spec.Suspend = nil, ptr.To(true) }, runstate.Queued, "HeldByQueue", "a queueing system has not admitted the cluster yet"},
 		{"image", func(o *Snapshot) {
 			onNode(o, waiting("ErrImagePull", `failed to resolve reference "nosuch:1": not found`))
 		},

@@ -61,6 +61,10 @@ func buildCommand() *cobra.Command {
 				return err
 			})
 			group.Go(func() error {
+				_, err := build.Kueue(ctx)
+				return err
+			})
+			group.Go(func() error {
 				python, err := build.Python(ctx, say)
 				if err == nil {
 					_, err = build.RayImage(ctx, python)

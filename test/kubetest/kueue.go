@@ -1,0 +1,60 @@
+package kubetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func kueue(resource string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "kueue.x-k8s.io", Version: "v1beta2", Resource: resource}
+}
+
+// StartKueue runs Kueue for a namespace until the test ends, with one queue, called as given, that has so many CPUs and memory without bound. Only one test at a
+// time may use it. A queue called "default" is the one of all jobs that name none (Kueue's LocalQueueDefaulting).
+func (c *Cluster) StartKueue(t testing.TB, namespace, queue, cpus string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), StartTimeout)
+	defer cancel()
+	if err := c.bed.StartKueue(ctx, namespace); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := c.limit()
+		defer cancel()
+		if err := c.bed.StopKueue(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	name := "kueue-" + namespace
+	c.Create(t, "", "{apiVersion: kueue.x-k8s.io/v1beta2, kind: ResourceFlavor, metadata: {name: "+name+"}}")
+	t.Cleanup(func() { c.removeKueue(t, "resourceflavors", name) })
+	c.Create(t, "", fmt.Sprintf(`
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: %s}
+spec:
+  namespaceSelector: {}
+  resourceGroups:
+  - coveredResources: [cpu, memory, ephemeral-storage, pods]
+    flavors: [{name: %[1]s, resources: [{name: cpu, nominalQuota: %q}, {name: memory, nominalQuota: 1Ti}, {name: ephemeral-storage, nominalQuota: 1Ti}, {name: pods, nominalQuota: 100}]}]`, name, cpus))
+	t.Cleanup(func() { c.removeKueue(t, "clusterqueues", name) })
+	c.Create(t, namespace, fmt.Sprintf("{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {name: %s}, spec: {clusterQueue: %s}}", queue, name))
+}
+
+// removeKueue deletes an object for the whole cluster while Kueue runs, which releases it when no workload uses it.
+func (c *Cluster) removeKueue(t testing.TB, resource, name string) {
+	t.Helper()
+	Await(t, "the end of Kueue's "+resource+" "+name, unhurried(func(ctx context.Context) error {
+		err := c.Dynamic.Resource(kueue(resource)).Delete(ctx, name, metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return errors.Join(errors.New("it is still there"), err)
+	}))
+}
