@@ -61,8 +61,7 @@ func buildCommand() *cobra.Command {
 				return err
 			})
 			group.Go(func() error {
-				_, err := build.Kueue(ctx)
-				return err
+				return build.Guests(ctx)
 			})
 			group.Go(func() error {
 				python, err := build.Python(ctx, say)

@@ -9,28 +9,48 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/rayctl/rayctl/test/kubetest/bed"
+	"github.com/rayctl/rayctl/test/kubetest/guests"
 )
 
 func kueue(resource string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "kueue.x-k8s.io", Version: "v1beta2", Resource: resource}
 }
 
-// StartKueue runs Kueue for a namespace until the test ends, with one queue, called as given, that has so many CPUs and memory without bound. Only one test at a
-// time may use it. A queue called "default" is the one of all jobs that name none (Kueue's LocalQueueDefaulting).
-func (c *Cluster) StartKueue(t testing.TB, namespace, queue, cpus string) {
+// StartGuest runs Kueue, Kyverno or Gatekeeper until the test ends, for the namespaces that Invite labels. Only one test at a time may use it.
+func (c *Cluster) StartGuest(t testing.TB, part bed.Part) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), StartTimeout)
 	defer cancel()
-	if err := c.bed.StartKueue(ctx, namespace); err != nil {
+	if err := guests.Start(ctx, c.bed, part); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := c.limit()
 		defer cancel()
-		if err := c.bed.StopKueue(ctx); err != nil {
+		if err := guests.Stop(ctx, c.bed, part); err != nil {
 			t.Error(err)
 		}
 	})
+}
+
+// Invite lets a guest see a namespace's objects.
+func (c *Cluster) Invite(t testing.TB, part bed.Part, namespace string) {
+	t.Helper()
+	patch := fmt.Appendf(nil, `{"metadata": {"labels": {%q: "true"}}}`, guests.Label(part))
+	if _, err := c.Core.CoreV1().Namespaces().Patch(t.Context(), namespace, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// StartKueue runs Kueue for a namespace until the test ends, with one queue, called as given, that has so many CPUs and memory without bound. A queue called "default"
+// is the one of all jobs that name none (Kueue's LocalQueueDefaulting).
+func (c *Cluster) StartKueue(t testing.TB, namespace, queue, cpus string) {
+	t.Helper()
+	c.StartGuest(t, guests.Kueue)
+	c.Invite(t, guests.Kueue, namespace)
 	name := "kueue-" + namespace
 	c.Create(t, "", "{apiVersion: kueue.x-k8s.io/v1beta2, kind: ResourceFlavor, metadata: {name: "+name+"}}")
 	t.Cleanup(func() { c.removeKueue(t, "resourceflavors", name) })

@@ -1,0 +1,115 @@
+// Package guests runs what sites have beside KubeRay, and what only some tests need: Kueue, Kyverno and Gatekeeper, the real programs as processes of this machine.
+// Their webhooks are asked about the namespaces alone that have the guest's label: no other test's objects wait for them.
+package guests
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/cert"
+
+	"github.com/rayctl/rayctl/test/kubetest/bed"
+)
+
+// The guests.
+const (
+	Kueue      bed.Part = "kueue"
+	Kyverno    bed.Part = "kyverno"
+	Gatekeeper bed.Part = "gatekeeper"
+)
+
+// Label is the label of the namespaces that a guest is for; its value is "true".
+func Label(part bed.Part) string { return "rayctl-test-" + string(part) }
+
+// Start starts a guest, and returns when it works.
+func Start(ctx context.Context, b *bed.Bed, part bed.Part) error {
+	if err := Stop(ctx, b, part); err != nil { // that of a test that was killed
+		return err
+	}
+	switch part {
+	case Kueue:
+		return startKueue(ctx, b)
+	case Kyverno:
+		return startKyverno(ctx, b)
+	case Gatekeeper:
+		return startGatekeeper(ctx, b)
+	}
+	return fmt.Errorf("there is no guest %s", part)
+}
+
+// Stop ends a guest, and its webhooks before it: a request that asks one that is gone is refused. Its CRDs stay; objects that it alone can release must be gone.
+func Stop(ctx context.Context, b *bed.Bed, part bed.Part) error {
+	stop := func() error { return b.Stop(ctx, part) }
+	remove := func() error { return removeHooks(ctx, b, part) }
+	steps := []func() error{remove, stop}
+	if part == Kyverno { // it makes its webhooks again
+		steps = []func() error{stop, remove}
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeHooks deletes a guest's webhook configurations: its own name is one of a label that it or package guests sets.
+func removeHooks(ctx context.Context, b *bed.Bed, part bed.Part) error {
+	client, err := client(b)
+	if err != nil {
+		return err
+	}
+	hooks, only := client.AdmissionregistrationV1(), metav1.ListOptions{LabelSelector: hookLabel + "=" + string(part)}
+	if err := hooks.MutatingWebhookConfigurations().DeleteCollection(ctx, metav1.DeleteOptions{}, only); err != nil {
+		return err
+	}
+	return hooks.ValidatingWebhookConfigurations().DeleteCollection(ctx, metav1.DeleteOptions{}, only)
+}
+
+// hookLabel is what Kyverno labels its webhook configurations with (pkg/utils/kube, LabelWebhookManagedBy), used for all guests.
+const hookLabel = "webhook.kyverno.io/managed-by"
+
+func client(b *bed.Bed) (*kubernetes.Clientset, error) {
+	config, err := b.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(config)
+}
+
+// create ignores that an object is there already: a guest's namespace stays when it ends.
+func create[T any](ctx context.Context, create func(context.Context, *T, metav1.CreateOptions) (*T, error), object *T) error {
+	if _, err := create(ctx, object, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return nil
+}
+
+// certify writes a server's key and certificate for the testbed's loopback address, and returns what verifies them.
+func certify(b *bed.Bed, dir string) (bundle []byte, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	chain, key, err := cert.GenerateSelfSignedCertKey(b.Loopback(), []net.IP{net.ParseIP(b.Loopback())}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("making a certificate: %w", err)
+	}
+	for name, text := range map[string][]byte{"tls.crt": chain, "tls.key": key} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	return chain, nil
+}
+
+// configMap is one without keys, which a guest looks for.
+func configMap(name string, data map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
+}
