@@ -70,6 +70,12 @@ func TestRefusedIsHistory(t *testing.T) {
 	if report, err := os.ReadFile("r.xml"); err != nil || !strings.Contains(string(report), "NOT_SET") {
 		t.Errorf("a secret that is not set: %s, %v", report, err)
 	}
+	if code, _, stderr := said(refused, "run", "--set", "job.entrypoint=true", "--set", "job.nosuch=1", "--junit", "r.xml"); code != runstate.CodeUsage {
+		t.Fatalf("code %d: %s", code, stderr)
+	}
+	if report, err := os.ReadFile("r.xml"); err != nil || !strings.Contains(string(report), "nosuch") || !strings.Contains(string(report), `<error type="start-failed"`) {
+		t.Errorf("a key that does not exist: %s, %v", report, err)
+	}
 	_, out, stderr := said(refused, "history", "-o", "json")
 	var list []past
 	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 3 {

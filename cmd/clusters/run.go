@@ -2,6 +2,7 @@
 package clusters
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,8 +83,10 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
+	began := time.Now().UTC()
 	c, l, err := loadRun(a, o)
 	if err != nil {
+		o.reportUnread(ctx, a, began, err)
 		return err
 	}
 	payload, err := newPayload(a, c.Spec, "rayctl run")
@@ -161,6 +164,17 @@ func refused(ctx context.Context, a *app.App, o *runOptions, s *spec.ClusterSpec
 				a.UI.Warn("%v", err)
 			}
 		}
+	}
+}
+
+// reportUnread writes what was asked for about a run whose file or command line is refused: CI would otherwise read the report of an earlier run.
+func (o *runOptions) reportUnread(ctx context.Context, a *app.App, began time.Time, err error) {
+	if o.dryRun || o.reports.Given() == "" {
+		return
+	}
+	s := &spec.ClusterSpec{Name: cmp.Or(o.config.ExactName(), "run")}
+	if err := o.reports.Write(ctx, report.Refused(s, began, err), nil); err != nil {
+		a.UI.Warn("%v", err)
 	}
 }
 

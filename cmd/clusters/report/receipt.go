@@ -70,24 +70,29 @@ func RememberRefused(a *app.App, s *spec.ClusterSpec) func(error) *launcher.Rece
 		if errors.Is(err, launcher.ErrConflict) || errors.Is(err, launcher.ErrEnded) {
 			return nil
 		}
-		cause, code := runstate.CauseStartFailed, launcher.ExitCode(err)
-		switch code {
-		case runstate.CodeInterrupted:
-			cause = runstate.CauseInterrupted
-		case runstate.CodeQueueTimeout:
-			cause = runstate.CauseQueue
-		}
 		a.LaunchEnded(s.Name)
-		ended := time.Now().UTC()
-		rc := &launcher.Receipt{
-			Name: s.Name, Launcher: s.Launcher, SpecHash: spec.Hash(s), Created: began, Ended: ended, Timeline: []runstate.Event{},
-			Exit:      runstate.Exit{Origin: runstate.OriginRayctl, Cause: cause, Code: code, Message: app.Sentence(err)},
-			Durations: launcher.Durations{Total: ended.Sub(began).Seconds()},
-		}
+		rc := Refused(s, began, err)
 		if err := Remember(a, rc); err != nil {
 			a.Logger().Debug("the refused launch is not in the history", "error", err)
 		}
 		return rc
+	}
+}
+
+// Refused is the receipt of a launch that failed before anything was begun. s has only a name where the cluster file could not be read.
+func Refused(s *spec.ClusterSpec, began time.Time, err error) *launcher.Receipt {
+	cause, code := runstate.CauseStartFailed, launcher.ExitCode(err)
+	switch code {
+	case runstate.CodeInterrupted:
+		cause = runstate.CauseInterrupted
+	case runstate.CodeQueueTimeout:
+		cause = runstate.CauseQueue
+	}
+	ended := time.Now().UTC()
+	return &launcher.Receipt{
+		Name: s.Name, Launcher: s.Launcher, SpecHash: spec.Hash(s), Created: began, Ended: ended, Timeline: []runstate.Event{},
+		Exit:      runstate.Exit{Origin: runstate.OriginRayctl, Cause: cause, Code: code, Message: app.Sentence(err)},
+		Durations: launcher.Durations{Total: ended.Sub(began).Seconds()},
 	}
 }
 
