@@ -38,3 +38,16 @@ func TestRenderIsOneStream(t *testing.T) {
 		t.Errorf("kinds %q of\n%s", got, out)
 	}
 }
+
+// TestRenderNeedsNoSite: without the site the home directory there is a placeholder, not a ~ that quotes would keep.
+func TestRenderNeedsNoSite(t *testing.T) {
+	t.Chdir(t.TempDir())
+	a, out, stderr := apptest.New()
+	a.Launchers["slurm"] = launchers()["slurm"]
+	if code := a.Execute(t.Context(), NewRoot, []string{"render", "--launcher", "slurm", "--name", "a", "--", "true"}); code != 0 {
+		t.Fatalf("code %d: %s", code, stderr)
+	}
+	if text := out.String(); !strings.Contains(text, "#SBATCH --chdir=HOME/.rayctl/runs/a\n") || strings.Contains(text, "'~") {
+		t.Errorf("%s", text)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
@@ -15,11 +16,14 @@ import (
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
-// Render returns the batch script and the keeper's orders. Values that are known only at the launch are placeholders: ~ for the home
-// directory on the site, NONCE for the nonce.
+// Render returns the batch script and the keeper's orders. Values that are known only at the launch are placeholders: HOME for the home
+// directory on the site, which no shell puts in place of a quoted ~, NONCE for the nonce.
 func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
 	s = spec.For(s, slurmspec.Name)
 	dir := l.site.Runs.Dir()
+	if below, relative := strings.CutPrefix(dir, "~/"); relative {
+		dir = "HOME/" + below
+	}
 	python := s.Ray.Python
 	if python == "" {
 		python = "python3"

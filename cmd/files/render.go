@@ -36,7 +36,8 @@ func NewRender(a *app.App) *cobra.Command {
 		Short: "Show exactly what a launch would create, without secrets",
 		Long: "render prints the files and objects that `run` would create, and does not connect to Slurm or Kubernetes. --spec prints the cluster file merged with all\n" +
 			"profiles, variables and flags instead, --origin the origin of each value: FILE:LINE, a profile, a flag, a variable or default. --networkpolicy prints the\n" +
-			"NetworkPolicies that a cluster needs in a Kubernetes namespace that denies traffic by default.",
+			"NetworkPolicies that a cluster needs in a Kubernetes namespace that denies traffic by default. In Slurm's batch script HOME is the home directory on the side of\n" +
+			"Slurm and NONCE a number of each launch, which only a launch knows.",
 		Example: "  rayctl render -- python train.py\n  rayctl render --origin\n  rayctl render --dir out/\n  rayctl render --networkpolicy | kubectl apply -f -",
 		Args:    a.AtMost(0),
 		RunE: func(c *cobra.Command, args []string) error {
