@@ -59,7 +59,8 @@ func rulesForRoot(t *testing.T) {
 			"metadata": map[string]any{"labels": map[string]any{"cost": "small"}}, "spec": map[string]any{"securityContext": map[string]any{"runAsUser": 1001}},
 		},
 	})
-	root := map[string]any{"runAsNonRoot": false, "runAsUser": 0} // the image of the tests names another user
+	s.Image = "rayproject/ray:2.60.0-root" // whose user is root
+	root := map[string]any{"runAsNonRoot": false}
 	s.Head.Sections = kuberayspec.PatchIn(spec.Object{"spec": map[string]any{"securityContext": root, "containers": []any{
 		map[string]any{"name": "beside", "image": "rayctl.test/pause:1", "securityContext": map[string]any{"runAsUser": 1000},
 			"resources": map[string]any{"requests": map[string]any{"cpu": "10m", "memory": "16Mi"}, "limits": map[string]any{"cpu": "20m", "memory": "32Mi"}}},

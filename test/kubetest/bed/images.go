@@ -57,7 +57,7 @@ func (b *Bed) loadImages(ctx context.Context) error {
 		return err
 	}
 	for _, image := range images {
-		if loaded[image.Refs[0]] == image.Digest && hasAll(there, image.Refs) {
+		if loaded[image.Refs[0]] == image.Digest && hasAll(there, slices.Concat(image.Refs, image.RootRefs)) {
 			continue
 		}
 		if err := b.importImage(ctx, image); err != nil {

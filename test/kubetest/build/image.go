@@ -17,6 +17,8 @@ import (
 type Image struct {
 	// Refs are its full names, e.g. docker.io/rayproject/ray:2.60.0.
 	Refs []string
+	// RootRefs are names of the same image without a user of its own: its containers run as root.
+	RootRefs []string
 	// Digest of the layer: the same image has the same digest.
 	Digest string
 	dir    string
@@ -34,6 +36,8 @@ type imageConfig struct {
 const (
 	layerFile  = "layer.tar"
 	configFile = "config.json"
+	// rootConfigFile is only in archives.
+	rootConfigFile = "root.json"
 )
 
 // saveImage writes an image's layer and configuration to dir.
@@ -72,15 +76,23 @@ func loadImage(dir string, refs ...string) (Image, error) {
 
 // WriteArchive writes the image as a Docker archive for `ctr images import -`.
 func (i Image) WriteArchive(w io.Writer) error {
-	manifest, err := json.Marshal([]map[string]any{{"Config": configFile, "RepoTags": i.Refs, "Layers": []string{layerFile}}})
+	images := []map[string]any{{"Config": configFile, "RepoTags": i.Refs, "Layers": []string{layerFile}}}
+	archive := tar.NewWriter(w)
+	if len(i.RootRefs) > 0 {
+		text, err := i.rootConfig()
+		if err != nil {
+			return err
+		}
+		if err := addText(archive, rootConfigFile, text); err != nil {
+			return err
+		}
+		images = append(images, map[string]any{"Config": rootConfigFile, "RepoTags": i.RootRefs, "Layers": []string{layerFile}})
+	}
+	manifest, err := json.Marshal(images)
 	if err != nil {
 		return err
 	}
-	archive := tar.NewWriter(w)
-	if err := archive.WriteHeader(&tar.Header{Name: "manifest.json", Mode: 0o644, Size: int64(len(manifest))}); err != nil {
-		return err
-	}
-	if _, err := archive.Write(manifest); err != nil {
+	if err := addText(archive, "manifest.json", manifest); err != nil {
 		return err
 	}
 	for _, name := range []string{configFile, layerFile} {
@@ -89,6 +101,30 @@ func (i Image) WriteArchive(w io.Writer) error {
 		}
 	}
 	return archive.Close()
+}
+
+// rootConfig is the image's configuration without a user.
+func (i Image) rootConfig() ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join(i.dir, configFile))
+	if err != nil {
+		return nil, err
+	}
+	var all map[string]any
+	if err := json.Unmarshal(text, &all); err != nil {
+		return nil, err
+	}
+	if config, ok := all["config"].(map[string]any); ok {
+		delete(config, "User")
+	}
+	return json.Marshal(all)
+}
+
+func addText(archive *tar.Writer, name string, text []byte) error {
+	if err := archive.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))}); err != nil {
+		return err
+	}
+	_, err := archive.Write(text)
+	return err
 }
 
 // addFile adds a regular file; the header gets its size.

@@ -82,7 +82,9 @@ func RayImage(ctx context.Context, interpreter string) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	return loadImage(dir, "docker.io/rayproject/ray:"+p.Ray)
+	image, err := loadImage(dir, "docker.io/rayproject/ray:"+p.Ray)
+	image.RootRefs = []string{"docker.io/rayproject/ray:" + p.Ray + "-root"}
+	return image, err
 }
 
 // imagePython is the environment of an interpreter, with the Python that the image gets instead of its own.
