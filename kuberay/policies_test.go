@@ -18,12 +18,15 @@ import (
 	"github.com/rayctl/rayctl/test/pace"
 )
 
-// kyverno makes a ClusterPolicy for the pods of the namespace that a selector has, and waits until it refuses one with these labels. With autogen Kyverno also refuses
-// what makes such pods, Jobs for example, as it does by default.
+// kyverno makes a ClusterPolicy for the pods of the namespace that a selector has, all with "", and waits until it refuses one with these labels. autogen are the kinds that make
+// pods, Jobs for example, for which Kyverno derives rules of its own; by default for all, and "none" for none.
 func (b bed) kyverno(t *testing.T, selector string, labels map[string]string, autogen string) (policy string) {
 	t.Helper()
 	policy = "require-labels-" + b.namespace
 	b.Invite(t, guests.Kyverno, b.namespace)
+	if selector != "" { // for rules with one Kyverno makes no others
+		selector = ", selector: " + selector
+	}
 	b.Create(t, "", fmt.Sprintf(`
 apiVersion: kyverno.io/v1
 kind: ClusterPolicy
@@ -32,7 +35,7 @@ spec:
   background: false
   rules:
   - name: check
-    match: {any: [{resources: {kinds: [Pod], namespaces: [%s], selector: %s}}]}
+    match: {any: [{resources: {kinds: [Pod], namespaces: [%s]%s}}]}
     validate: {failureAction: Enforce, message: "label 'team' is required", pattern: {metadata: {labels: {team: "?*"}}}}`, policy, autogen, b.namespace, selector))
 	t.Cleanup(func() { b.remove(t, "kyverno.io/v1/clusterpolicies", policy) })
 	pod := anyPod()
@@ -102,7 +105,7 @@ func TestPolicies(t *testing.T) {
 	t.Run("Jobs", func(t *testing.T) { // nor may rayctl make the Job, as Kyverno makes rules for Jobs of those for pods
 		pace.Parallel(t)
 		b := newBed(t)
-		policy := b.kyverno(t, otherPods, nil, "Job")
+		policy := b.kyverno(t, "", nil, "Job")
 		_, err := b.l.Launch(t.Context(), job("refused", "echo never"), launcher.Payload{})
 		wantRefusal(t, err, runstate.CodePermission, "creating jobs.batch in namespace "+b.namespace+" is not permitted", "change labels or kuberay.keeperPatch, or ask for an exception of policy "+policy)
 		b.awaitNothing(t, "refused")

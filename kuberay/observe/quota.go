@@ -14,7 +14,8 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// heldByQueue: a queueing system has not admitted the RayCluster, or the keeper's Job, and has suspended it. Why is in objects of its own (Kueue's Workloads), which
+// heldByQueue: a queueing system has not admitted the RayCluster, or the keeper's Job, or has taken it back (Kueue's preemption), and
+// has suspended it. Why is in objects of its own (Kueue's Workloads), which
 // rayctl needs no permission to read.
 func (o *Snapshot) heldByQueue() runstate.Reason {
 	if o.Cluster != nil && ptr.Deref(o.Cluster.Spec.Suspend, false) {

@@ -45,6 +45,15 @@ func TestAutoscaledGroups(t *testing.T) {
 	}
 }
 
+// TestTakenBack: a queueing system that preempts a cluster suspends it; the keeper only finds that the head is silent.
+func TestTakenBack(t *testing.T) {
+	o := scene(func(o *Snapshot) { o.Pods, o.Cluster.Spec.Suspend = nil, ptr.To(true) })
+	got := LivingStatus("c", "n", o, &runstate.State{Phase: runstate.Ready}, "")
+	if got.Phase != runstate.Ready || got.Reason.Code != "HeldByQueue" {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestQueuedNodes: pods without a node are allocations that wait where the group has its least, with the reason of each.
 func TestQueuedNodes(t *testing.T) {
 	st := &runstate.State{Phase: runstate.Ready, Groups: []runstate.Group{{Name: "head", Ready: 1, Wanted: 1}, {Name: "w", Ready: 1, Wanted: 3, Max: 4}}}
