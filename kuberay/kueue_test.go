@@ -5,6 +5,9 @@ import (
 	"sync"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -19,6 +22,7 @@ func TestKueue(t *testing.T) {
 	t.Run("EarlyHead", b.kueueEarlyHead)
 	t.Run("Elastic", b.kueueElastic)
 	t.Run("Queued", b.kueueQueued)
+	t.Run("TakenBack", b.kueueTakenBack)
 }
 
 func withWorker(s *spec.ClusterSpec) *spec.ClusterSpec {
@@ -79,4 +83,28 @@ func (b bed) kueueQueued(t *testing.T) {
 	b.release(t, first.id)
 	first.wantEnd(t, "succeeded", 0, "begun\ndone\n")
 	next.wantEnd(t, "succeeded", 0, "admitted\n")
+}
+
+// kueueTakenBack: Kueue evicts a cluster that runs, as for one of higher priority. That is its reason, while the keeper only finds that the head is silent.
+func (b bed) kueueTakenBack(t *testing.T) {
+	r := b.run(t, b.l, withWorker(job("evicted", waitingDriver)))
+	r.printed(t, "begun\n")
+	workloads := b.Dynamic.Resource(resourceOf("kueue.x-k8s.io/v1beta2/workloads")).Namespace(b.namespace)
+	all, err := workloads.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range all.Items {
+		if strings.HasPrefix(w.GetName(), "raycluster-evicted-") {
+			if _, err := workloads.Patch(t.Context(), w.GetName(), types.MergePatchType, []byte(`{"spec": {"active": false}}`), metav1.PatchOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	r.until(t, "Kueue's reason", func(st launcher.Status) bool {
+		return st.Reason.Code == "HeldByQueue" && strings.HasPrefix(st.Reason.Message, "Kueue has not admitted the cluster to queue default")
+	})
+	if e, _ := r.ended(t); e.Cause != runstate.CauseLost || !e.Retryable {
+		t.Errorf("%+v", e)
+	}
 }
