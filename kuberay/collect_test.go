@@ -68,7 +68,7 @@ func TestCollect(t *testing.T) {
 // waitingRecord leaves a record alone: admission gives its pod a node selector that no node has, as PodNodeSelector does, and somebody deletes its cluster.
 func (b bed) waitingRecord(t *testing.T, id launcher.ID) {
 	t.Helper()
-	b.webhook(t, "Mutating", "place.rayctl.test", "pods", func(asked *admissionv1.AdmissionRequest, answer *admissionv1.AdmissionResponse) {
+	b.webhook(t, "place.rayctl.test", "pods", func(asked *admissionv1.AdmissionRequest, answer *admissionv1.AdmissionResponse) {
 		pod := corev1.Pod{}
 		if err := json.Unmarshal(asked.Object.Raw, &pod); err != nil {
 			t.Error(err)

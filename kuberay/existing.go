@@ -8,16 +8,13 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/rayctl/rayctl/kuberay/api"
-	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
 	"github.com/rayctl/rayctl/kuberay/result"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
-	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
 )
@@ -71,9 +68,9 @@ func (l *Launcher) look(ctx context.Context, c *api.Client, p *objects.Plan) (wh
 	switch {
 	case err != nil:
 		return nothing, "", err
-	case noted == nil && job.Labels[kuberayspec.KueueQueue] != "" && ptr.Deref(job.Spec.Suspend, false):
+	case noted == nil && observe.HeldByKueue(job):
 		return changing, "another client is launching " + name + ", and Kueue has not admitted its keeper yet", nil
-	case noted == nil && ptr.Deref(job.Spec.Suspend, false) && time.Since(job.CreationTimestamp.Time) > orders.Lease:
+	case noted == nil && observe.NeverReleased(job, time.Now()):
 		return changing, "removing a launch of " + name + " whose client has died", c.DeleteJob(ctx, name, job.UID) // it never got a keeper to end it
 	case noted == nil: // its keeper, or Kubernetes, ends it if it is not committed in time, whatever it was to be
 		return changing, "another client is launching " + name, nil

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/rayctl/rayctl/launcher"
@@ -89,7 +90,8 @@ func (b bed) kueueQueued(t *testing.T) {
 func (b bed) kueueTakenBack(t *testing.T) {
 	r := b.run(t, b.l, withWorker(job("evicted", waitingDriver)))
 	r.printed(t, "begun\n")
-	workloads := b.Dynamic.Resource(resourceOf("kueue.x-k8s.io/v1beta2/workloads")).Namespace(b.namespace)
+	resource, _ := schema.ParseResourceArg("workloads.v1beta2.kueue.x-k8s.io")
+	workloads := b.Dynamic.Resource(*resource).Namespace(b.namespace)
 	all, err := workloads.List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)

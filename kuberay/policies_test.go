@@ -2,7 +2,6 @@ package kuberay_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -37,23 +36,19 @@ spec:
   - name: check
     match: {any: [{resources: {kinds: [Pod], namespaces: [%s]%s}}]}
     validate: {failureAction: Enforce, message: "label 'team' is required", pattern: {metadata: {labels: {team: "?*"}}}}`, policy, autogen, b.namespace, selector))
-	t.Cleanup(func() { b.remove(t, "kyverno.io/v1/clusterpolicies", policy) })
+	t.Cleanup(func() { b.remove(t, "clusterpolicies.v1.kyverno.io", policy) })
 	pod := anyPod()
 	pod.Labels = labels
 	b.awaitRefused(t, pod, policy)
 	return policy
 }
 
-// remove deletes an object for the whole cluster; what is GROUP/VERSION/RESOURCE.
-func (b bed) remove(t *testing.T, what, name string) {
-	if err := b.Dynamic.Resource(resourceOf(what)).Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+// remove deletes an object for the whole cluster; resource is one for schema.ParseResourceArg.
+func (b bed) remove(t *testing.T, resource, name string) {
+	r, _ := schema.ParseResourceArg(resource)
+	if err := b.Dynamic.Resource(*r).Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
 		t.Error(err)
 	}
-}
-
-func resourceOf(what string) schema.GroupVersionResource {
-	parts := strings.Split(what, "/")
-	return schema.GroupVersionResource{Group: parts[0], Version: parts[1], Resource: parts[2]}
 }
 
 // Selectors of pods, with labels that they have.
@@ -152,13 +147,10 @@ spec:
     namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %s}}
     resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [services]}]
   validations: [{expression: "has(object.metadata.labels) && 'team' in object.metadata.labels", message: label team is required}]`, policy, b.namespace))
-	t.Cleanup(func() { b.remove(t, "policies.kyverno.io/v1/validatingpolicies", policy) })
-	kubetest.Await(t, "Kyverno to refuse a Service", func(ctx context.Context) error {
-		_, err := b.Core.CoreV1().Services(b.namespace).Create(ctx, anyService(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if err != nil && strings.Contains(err.Error(), policy) {
-			return nil
-		}
-		return errors.Join(errors.New("it is let in"), err)
+	t.Cleanup(func() { b.remove(t, "validatingpolicies.v1.policies.kyverno.io", policy) })
+	b.awaitRefusal(t, policy, func(ctx context.Context, o metav1.CreateOptions) error {
+		_, err := b.Core.CoreV1().Services(b.namespace).Create(ctx, anyService(), o)
+		return err
 	})
 	return policy
 }
@@ -184,10 +176,11 @@ spec:
         count(missing) > 0
         msg := sprintf("you must provide labels: %v", [missing])
       }`)
-	t.Cleanup(func() { b.remove(t, "templates.gatekeeper.sh/v1/constrainttemplates", "k8srequiredlabels") })
-	const constraints = "constraints.gatekeeper.sh/v1beta1/k8srequiredlabels"
+	t.Cleanup(func() { b.remove(t, "constrainttemplates.v1.templates.gatekeeper.sh", "k8srequiredlabels") })
+	const constraints = "k8srequiredlabels.v1beta1.constraints.gatekeeper.sh"
 	kubetest.Await(t, "the constraint's kind", func(ctx context.Context) error {
-		_, err := b.Dynamic.Resource(resourceOf(constraints)).List(ctx, metav1.ListOptions{})
+		r, _ := schema.ParseResourceArg(constraints)
+		_, err := b.Dynamic.Resource(*r).List(ctx, metav1.ListOptions{})
 		return err
 	})
 	b.Create(t, "", fmt.Sprintf(`{apiVersion: constraints.gatekeeper.sh/v1beta1, kind: K8sRequiredLabels, metadata: {name: must-have-team},

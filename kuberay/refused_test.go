@@ -42,8 +42,17 @@ func (b bed) leave(t *testing.T) {
 // awaitRefused waits until the API server refuses this pod with these words: rules count some time after they are made.
 func (b bed) awaitRefused(t *testing.T, pod *corev1.Pod, words string) {
 	t.Helper()
+	b.awaitRefusal(t, words, func(ctx context.Context, o metav1.CreateOptions) error {
+		_, err := b.Core.CoreV1().Pods(b.namespace).Create(ctx, pod, o)
+		return err
+	})
+}
+
+// awaitRefusal is awaitRefused for any object, of which create makes a dry run.
+func (b bed) awaitRefusal(t *testing.T, words string, create func(context.Context, metav1.CreateOptions) error) {
+	t.Helper()
 	kubetest.Await(t, "a refusal: "+words, func(ctx context.Context) error {
-		_, err := b.Core.CoreV1().Pods(b.namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		err := create(ctx, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err != nil && strings.Contains(err.Error(), words) {
 			return nil
 		}

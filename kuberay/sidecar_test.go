@@ -55,7 +55,7 @@ func (b bed) inject(t *testing.T, asNative, asks bool) {
 // injectBeside adds one for each of these programs to these pods.
 func (b bed) injectBeside(t *testing.T, asNative bool, wanted func(pod corev1.Pod) bool, programs ...string) {
 	t.Helper()
-	b.webhook(t, "Mutating", "inject.rayctl.test", "pods", func(asked *admissionv1.AdmissionRequest, answer *admissionv1.AdmissionResponse) {
+	b.webhook(t, "inject.rayctl.test", "pods", func(asked *admissionv1.AdmissionRequest, answer *admissionv1.AdmissionResponse) {
 		pod := corev1.Pod{}
 		if err := json.Unmarshal(asked.Object.Raw, &pod); err != nil {
 			t.Error(err)

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// webhook lets the API server ask about each object of a resource that is created in the namespace, by a webhook of this name. kind is Mutating or Validating.
-func (b bed) webhook(t *testing.T, kind, name, resource string, answer func(*admissionv1.AdmissionRequest, *admissionv1.AdmissionResponse)) {
+// webhook lets the API server ask about each object of a resource that is created in the namespace, by a mutating webhook of this name.
+func (b bed) webhook(t *testing.T, name, resource string, answer func(*admissionv1.AdmissionRequest, *admissionv1.AdmissionResponse)) {
 	t.Helper()
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		review := admissionv1.AdmissionReview{}
@@ -33,7 +33,7 @@ func (b bed) webhook(t *testing.T, kind, name, resource string, answer func(*adm
 	object := "webhook-" + resource + "-" + b.namespace
 	b.Create(t, "", fmt.Sprintf(`
 apiVersion: admissionregistration.k8s.io/v1
-kind: %sWebhookConfiguration
+kind: MutatingWebhookConfiguration
 metadata: {name: %s}
 webhooks:
 - name: %s
@@ -42,14 +42,10 @@ webhooks:
   failurePolicy: Fail
   clientConfig: {url: %q, caBundle: %s}
   namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %s}}
-  rules: [{apiGroups: ["*"], apiVersions: ["*"], operations: [CREATE], resources: [%s]}]`, kind, object, name, s.URL+"/ask", bundle, b.namespace, resource))
+  rules: [{apiGroups: ["*"], apiVersions: ["*"], operations: [CREATE], resources: [%s]}]`, object, name, s.URL+"/ask", bundle, b.namespace, resource))
 	t.Cleanup(func() {
-		o, ctx, hooks := metav1.DeleteOptions{}, context.Background(), b.Core.AdmissionregistrationV1()
-		remove := hooks.MutatingWebhookConfigurations().Delete
-		if kind == "Validating" {
-			remove = hooks.ValidatingWebhookConfigurations().Delete
-		}
-		if err := remove(ctx, object, o); err != nil {
+		hooks := b.Core.AdmissionregistrationV1().MutatingWebhookConfigurations()
+		if err := hooks.Delete(context.Background(), object, metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 	})

@@ -160,9 +160,7 @@ func refused(ctx context.Context, a *app.App, o *runOptions, s *spec.ClusterSpec
 	keep := report.RememberRefused(a, s)
 	return func(err error) {
 		if rc := keep(err); rc != nil {
-			if err := o.reports.Write(ctx, rc, nil); err != nil {
-				a.UI.Warn("%v", err)
-			}
+			o.reportRefused(ctx, a, rc)
 		}
 	}
 }
@@ -173,7 +171,12 @@ func (o *runOptions) reportUnread(ctx context.Context, a *app.App, began time.Ti
 		return
 	}
 	s := &spec.ClusterSpec{Name: cmp.Or(o.config.ExactName(), "run")}
-	if err := o.reports.Write(ctx, report.Refused(s, began, err), nil); err != nil {
+	o.reportRefused(ctx, a, report.Refused(s, began, err))
+}
+
+// reportRefused writes what was asked for about a launch that failed. The command ends with the launch's own error.
+func (o *runOptions) reportRefused(ctx context.Context, a *app.App, rc *launcher.Receipt) {
+	if err := o.reports.Write(ctx, rc, nil); err != nil {
 		a.UI.Warn("%v", err)
 	}
 }

@@ -111,7 +111,7 @@ func (f *Finder) deleteJob(job *batchv1.Job) func(context.Context) error {
 
 // neverReleased reports whether a Job is as a launch creates it, for longer than a launch takes.
 func neverReleased(o *observe.Snapshot) bool {
-	return o.Job != nil && o.Job.DeletionTimestamp == nil && ptr.Deref(o.Job.Spec.Suspend, false) && o.Cluster == nil && o.Now.Sub(o.Job.CreationTimestamp.Time) > orders.Lease
+	return o.Job != nil && o.Job.DeletionTimestamp == nil && o.Cluster == nil && observe.NeverReleased(o.Job, o.Now)
 }
 
 // recordWaits reports whether a record has neither a cluster nor a pod that runs.

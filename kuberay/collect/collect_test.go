@@ -31,10 +31,13 @@ func TestNeverReleased(t *testing.T) {
 	}
 	released := suspended(time.Hour)
 	released.Spec.Suspend = ptr.To(false)
+	queued := suspended(time.Hour)
+	queued.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "default"}
 	for name, c := range map[string]struct {
 		o    observe.Snapshot
 		want bool
 	}{
+		"Kueue holds it":      {observe.Snapshot{Job: queued}, false},
 		"its client is dead":  {observe.Snapshot{Job: suspended(orders.Lease + time.Second)}, true},
 		"its client may live": {observe.Snapshot{Job: suspended(orders.Lease - time.Second)}, false},
 		"released":            {observe.Snapshot{Job: released}, false},

@@ -6,11 +6,15 @@ import (
 	"slices"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/rayctl/rayctl/kuberay/api"
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
@@ -61,6 +65,16 @@ func (w *KeeperWait) hopeless(code string, now time.Time) bool {
 		w.badSince = now
 	}
 	return bad && now.Sub(w.badSince) >= patience
+}
+
+// HeldByKueue reports whether Kueue has suspended a Job. One without a queue's name is suspended by its launch, for a moment.
+func HeldByKueue(job *batchv1.Job) bool {
+	return ptr.Deref(job.Spec.Suspend, false) && job.Labels[kuberayspec.KueueQueue] != ""
+}
+
+// NeverReleased reports whether a Job is as a launch creates it, for longer than a client that lives leaves it so. How long Kueue holds one means nothing.
+func NeverReleased(job *batchv1.Job, now time.Time) bool {
+	return ptr.Deref(job.Spec.Suspend, false) && !HeldByKueue(job) && now.Sub(job.CreationTimestamp.Time) > orders.Lease
 }
 
 // keeperReason is why the keeper's pod does not run, from the last one that the Job has made.

@@ -15,8 +15,7 @@ import (
 )
 
 // heldByQueue: a queueing system has not admitted the RayCluster, or the keeper's Job, or has taken it back (Kueue's preemption), and
-// has suspended it. Why is in objects of its own (Kueue's Workloads), which
-// rayctl needs no permission to read.
+// has suspended it. Why is in objects of its own (Kueue's Workloads), which rayctl needs no permission to read.
 func (o *Snapshot) heldByQueue() runstate.Reason {
 	if o.Cluster != nil && ptr.Deref(o.Cluster.Spec.Suspend, false) {
 		return held("cluster", o.Cluster)
@@ -24,9 +23,9 @@ func (o *Snapshot) heldByQueue() runstate.Reason {
 	return o.heldKeeper()
 }
 
-// heldKeeper: a Job without a queue's name is suspended by its launch, for a moment.
+// heldKeeper: Kueue has not admitted the keeper's Job.
 func (o *Snapshot) heldKeeper() runstate.Reason {
-	if o.Job == nil || !ptr.Deref(o.Job.Spec.Suspend, false) || o.Job.Labels[kuberayspec.KueueQueue] == "" {
+	if o.Job == nil || !HeldByKueue(o.Job) {
 		return runstate.Reason{}
 	}
 	return held("keeper", o.Job)

@@ -24,9 +24,16 @@ const Silence = 10 * time.Second
 // Reason is why the cluster is not further than it is, in one sentence, from the first source that has one. The cluster's own
 // conditions are not enough: they have an image that does not exist, but not a crash.
 func (o *Snapshot) Reason() runstate.Reason {
-	for _, find := range []func() runstate.Reason{
+	return first(
 		o.missingCluster, o.refusedSpec, o.RefusedPods, o.heldByQueue, o.headInGang, o.disruptedPods, o.stuckPods, o.waitingGang, o.unscheduledPods, o.idleOperator,
-	} {
+	)
+}
+
+// takenAway is why a cluster that was ready loses pods.
+func (o *Snapshot) takenAway() runstate.Reason { return first(o.disruptedPods, o.heldByQueue) }
+
+func first(sources ...func() runstate.Reason) runstate.Reason {
+	for _, find := range sources {
 		if r := find(); r.Code != "" {
 			return r
 		}

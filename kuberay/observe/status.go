@@ -29,10 +29,8 @@ func LivingStatus(id launcher.ID, namespace string, o *Snapshot, st *runstate.St
 		}
 	case st.Phase == runstate.Gone: // its result is there, its pods are not gone yet
 		s.Phase, s.Reason = runstate.Draining, runstate.Reason{Code: st.Reason.Code, Message: st.Reason.Message}
-	case st.Phase == runstate.Ready && o.disruptedPods().Code != "":
-		s.Reason = o.disruptedPods() // the keeper learns of it later, or is one of them
-	case st.Phase == runstate.Ready && o.heldByQueue().Code != "":
-		s.Reason = o.heldByQueue() // the same
+	case st.Phase == runstate.Ready && o.takenAway().Code != "":
+		s.Reason = o.takenAway() // the keeper learns of it later, or is one of them
 	case st.Phase == runstate.Starting && reason.Code != "":
 		s.Reason = reason // it is more exact than "1 of 3 nodes are alive"
 	}

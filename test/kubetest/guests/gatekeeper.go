@@ -28,10 +28,7 @@ func startGatekeeper(ctx context.Context, b *bed.Bed) error {
 	if err != nil {
 		return err
 	}
-	if err := b.ApplyCRDs(ctx, built.Share("crds")); err != nil {
-		return err
-	}
-	if err := b.CreateNamespace(ctx, gatekeeperNamespace); err != nil {
+	if err := settle(ctx, b, gatekeeperNamespace, built.Share("crds")); err != nil {
 		return err
 	}
 	certs := filepath.Join(b.Dir, "pki", "gatekeeper")

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -60,7 +59,7 @@ func Stop(ctx context.Context, b *bed.Bed, part bed.Part) error {
 	return nil
 }
 
-// removeHooks deletes a guest's webhook configurations: its own name is one of a label that it or package guests sets.
+// removeHooks deletes a guest's webhook configurations, by the label that Kyverno or this package has given them.
 func removeHooks(ctx context.Context, b *bed.Bed, part bed.Part) error {
 	client, err := client(b)
 	if err != nil {
@@ -75,6 +74,14 @@ func removeHooks(ctx context.Context, b *bed.Bed, part bed.Part) error {
 
 // hookLabel is what Kyverno labels its webhook configurations with (pkg/utils/kube, LabelWebhookManagedBy), used for all guests.
 const hookLabel = "webhook.kyverno.io/managed-by"
+
+// settle makes what a guest finds when it starts: its CRDs and its namespace.
+func settle(ctx context.Context, b *bed.Bed, namespace string, crds ...string) error {
+	if err := b.ApplyCRDs(ctx, crds...); err != nil {
+		return err
+	}
+	return b.CreateNamespace(ctx, namespace)
+}
 
 func client(b *bed.Bed) (*kubernetes.Clientset, error) {
 	config, err := b.RESTConfig()
@@ -107,9 +114,4 @@ func certify(b *bed.Bed, dir string) (bundle []byte, err error) {
 		}
 	}
 	return chain, nil
-}
-
-// configMap is one without keys, which a guest looks for.
-func configMap(name string, data map[string]string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
 }

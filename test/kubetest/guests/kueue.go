@@ -34,10 +34,7 @@ func startKueue(ctx context.Context, b *bed.Bed) error {
 	if err != nil {
 		return err
 	}
-	if err := b.ApplyCRDs(ctx, built.Share("crds")); err != nil {
-		return err
-	}
-	if err := b.CreateNamespace(ctx, kueueNamespace); err != nil {
+	if err := settle(ctx, b, kueueNamespace, built.Share("crds")); err != nil {
 		return err
 	}
 	certs, config := filepath.Join(b.Dir, "pki", "kueue"), filepath.Join(b.Dir, "kueue.yaml")

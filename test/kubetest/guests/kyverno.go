@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"path/filepath"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/rayctl/rayctl/test/kubetest/bed"
 	"github.com/rayctl/rayctl/test/kubetest/build"
 )
@@ -25,10 +28,7 @@ func startKyverno(ctx context.Context, b *bed.Bed) error {
 	if err != nil {
 		return err
 	}
-	if err := b.ApplyCRDs(ctx, crds...); err != nil {
-		return err
-	}
-	if err := b.CreateNamespace(ctx, kyvernoNamespace); err != nil {
+	if err := settle(ctx, b, kyvernoNamespace, crds...); err != nil {
 		return err
 	}
 	client, err := client(b)
@@ -37,11 +37,10 @@ func startKyverno(ctx context.Context, b *bed.Bed) error {
 	}
 	maps := client.CoreV1().ConfigMaps(kyvernoNamespace)
 	only := fmt.Sprintf(`{"namespaceSelector": {"matchLabels": {%q: "true"}}}`, Label(Kyverno))
-	if err := create(ctx, maps.Create, configMap("kyverno", map[string]string{"webhooks": only})); err != nil {
-		return err
-	}
-	if err := create(ctx, maps.Create, configMap("kyverno-metrics", nil)); err != nil {
-		return err
+	for name, data := range map[string]map[string]string{"kyverno": {"webhooks": only}, "kyverno-metrics": nil} {
+		if err := create(ctx, maps.Create, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}); err != nil {
+			return err
+		}
 	}
 	return b.StartGuest(ctx, bed.Guest{
 		Part: Kyverno,
