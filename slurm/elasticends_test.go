@@ -20,7 +20,7 @@ func (e *disturbed) replaced(t *testing.T, before launcher.Status) string {
 	t.Helper()
 	lost := open(before)[0].ID
 	e.now = e.until("of one node again", func(s launcher.Status) bool {
-		return len(open(s)) == 1 && open(s)[0].ID != lost && len(living(s)) == 1
+		return len(open(s)) == 1 && open(s)[0].ID != lost && len(living(s)) == 1 && living(s)[0].Allocation == open(s)[0].ID
 	})
 	for _, a := range e.now.Allocations {
 		if a.ID == lost {

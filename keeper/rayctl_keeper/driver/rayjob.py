@@ -122,10 +122,9 @@ def patiently(ask, silence, pause):
         pause(0.5)
 
 
-# How the dashboard of Ray 2.60 answers 500 when it does not reach the agent of the head's node, to which it hands jobs on: nobody has refused anything.
-NO_AGENT = "aiohttp.client_exceptions."
-
-
+# How the dashboard answers 500 when the agent of the head's node, to which it hands jobs on, has not started within 10 s or is not reached: nobody has refused
+# anything (dashboard/modules/job/job_head.py, submit_job, of Ray 2.40 to 2.60).
+NO_AGENT = ("No available agent to submit job", "aiohttp.client_exceptions.")
 # Of Ray's OutOfMemoryError, which the job has if the memory monitor killed its supervisor (Ray 2.49 to 2.60).
 LOW_MEMORY = "due to the node running low on memory"
 
@@ -148,7 +147,7 @@ def submit(dashboard, body, silence, pause, same_head):
             # While the head's agent starts, a POST may return 500 although the job runs. The second refusal in a row is final.
             if dashboard_has(dashboard, body["submission_id"]):
                 return True
-            if refused.status < 500 or isinstance(error, Refused) and NO_AGENT not in str(refused):
+            if refused.status < 500 or isinstance(error, Refused) and not any(words in str(refused) for words in NO_AGENT):
                 raise End(Cause.SUBMIT_FAILED, "Ray refused the job: %s" % refused)
             error = refused
         except Unreachable as unreachable:

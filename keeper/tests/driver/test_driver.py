@@ -82,10 +82,12 @@ class Submission(unittest.TestCase):
             ray = Ray(answers)
             rayjob.submit(ray, {"submission_id": "x"}, silence, lambda _: None, lambda _: None)
             self.assertEqual(ray.posts, posts)
-        away = dashboard.Refused(500, "aiohttp.client_exceptions.ClientConnectorError: Cannot connect to host 10.0.0.1:52365")
-        ray = Ray([(False, away), (False, away), (False, away), (True, None)])
-        rayjob.submit(ray, {"submission_id": "x"}, silence, lambda _: None, lambda _: None)
-        self.assertEqual(ray.posts, 4)
+        for words in ("aiohttp.client_exceptions.ClientConnectorError: Cannot connect to host 10.0.0.1:52365",
+                      "No available agent to submit job, please try again later."):
+            away = dashboard.Refused(500, words)
+            ray = Ray([(False, away), (False, away), (False, away), (True, None)])
+            rayjob.submit(ray, {"submission_id": "x"}, silence, lambda _: None, lambda _: None)
+            self.assertEqual(ray.posts, 4)
         with self.assertRaises(End):
             rayjob.submit(Ray([(False, refused), (False, refused)]), {"submission_id": "x"}, silence, lambda _: None, lambda _: None)
         with self.assertRaises(End):
