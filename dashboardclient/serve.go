@@ -183,16 +183,21 @@ func allRunning(status *ServeStatus, names []string) (bool, error) {
 			ready = false
 			continue
 		}
-		if app.Status == "DEPLOY_FAILED" || app.Status == "UNHEALTHY" {
-			return false, fmt.Errorf("%w: %s is %s: %s", ErrServeFailed, name, app.Status, app.cause())
+		if app.Failed() {
+			return false, fmt.Errorf("%w: %s is %s: %s", ErrServeFailed, name, app.Status, app.Cause())
 		}
 		ready = ready && app.Status == "RUNNING"
 	}
 	return ready, nil
 }
 
-// cause names the failed deployment and the reason.
-func (a ServeApplication) cause() string {
+// Failed reports whether the application does not serve, and does not begin to.
+func (a ServeApplication) Failed() bool {
+	return a.Status == "DEPLOY_FAILED" || a.Status == "UNHEALTHY"
+}
+
+// Cause is one line with the deployment that failed, if one did, and the reason: the last exception of Serve's message.
+func (a ServeApplication) Cause() string {
 	for _, name := range slices.Sorted(maps.Keys(a.Deployments)) {
 		deployment := a.Deployments[name]
 		if deployment.Status == "UNHEALTHY" || deployment.Status == "DEPLOY_FAILED" {

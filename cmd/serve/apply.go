@@ -37,6 +37,7 @@ func newApply(a *app.App) *cobra.Command {
 		Short:   "Deploy the applications of a config file, and wait until they run",
 		Long: "apply takes a config file in Serve's own format. If runtime_env.working_dir or py_modules names a local directory, rayctl packs and uploads it.\n" +
 			"Requirements files (pip, uv) and conda environments (.yaml) are read on this machine, as by Ray's SDK. Paths are relative to the config file.\n" +
+			"An application without either whose module lies beside the config file, as `serve build` writes it, gets that directory as its working directory.\n" +
 			"When all applications are RUNNING, apply prints their URLs and returns; if a deployment is unhealthy, it names the deployment and the reason.\n" +
 			"Applications that the file does not name are deleted. On this machine and on Slurm, Serve listens on 127.0.0.1 and a free port, unless http_options\n" +
 			"names others.",
@@ -113,6 +114,7 @@ func runApply(ctx context.Context, a *app.App, o *applyOptions) error {
 	}
 	p := a.NewPacker(nil)
 	for i, application := range apps {
+		withModule(a, dir, application)
 		if err := packApplication(ctx, p, fmt.Sprintf("%s: applications[%d].runtime_env", o.file, i), dir, application); err != nil {
 			return err
 		}

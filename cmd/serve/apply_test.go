@@ -30,3 +30,33 @@ func TestServeRequirements(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestModuleBesideTheConfig: an application that names no place of modules gets the config's directory if its module is there.
+func TestModuleBesideTheConfig(t *testing.T) {
+	dir := t.TempDir()
+	apptest.WriteFiles(t, dir, map[string]string{"app.py": "", "pkg/sub.py": "", "no": ""})
+	for _, c := range []struct {
+		importPath string
+		env        any
+		want       any
+	}{
+		{"app:a", nil, "."},
+		{"app:a", map[string]any{}, "."},
+		{"app:a", map[string]any{"pip": []any{"x"}}, "."},
+		{"pkg.sub:a", map[string]any{}, "."},
+		{"app:a", map[string]any{"working_dir": "https://host/a.zip"}, "https://host/a.zip"},
+		{"app:a", map[string]any{"py_modules": []any{"m"}}, nil},
+		{"no:a", map[string]any{}, nil},
+		{"../app:a", map[string]any{}, nil},
+		{"", map[string]any{}, nil},
+	} {
+		a, _, _ := apptest.New()
+		application := map[string]any{"name": "x", "import_path": c.importPath, "runtime_env": c.env}
+		withModule(a, dir, application)
+		env, _ := application["runtime_env"].(map[string]any)
+		if env["working_dir"] != c.want {
+			t.Errorf("%s, %v: %v", c.importPath, c.env, env)
+		}
+		withModule(a, "", application) // standard input
+	}
+}

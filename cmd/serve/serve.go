@@ -39,7 +39,7 @@ func New(a *app.App) *cobra.Command {
 // otherVerbs are commands of Ray's `serve` that are none here, and what to type. `serve deploy` and `serve shutdown` are aliases.
 var otherVerbs = map[string]string{
 	"run":    "`rayctl init serve` writes a serve.yaml in which import_path names the application, `rayctl serve apply -f serve.yaml` deploys it",
-	"build":  "`rayctl init serve` writes a serve.yaml in which import_path names the application",
+	"build":  "`rayctl init serve` writes a serve.yaml in which import_path names the application; what `serve build` of Ray writes, `rayctl serve apply -f` takes",
 	"start":  "`rayctl serve apply -f serve.yaml` starts Serve if it does not run",
 	"config": "`rayctl serve status -o json` shows what is deployed",
 }
@@ -82,6 +82,7 @@ func runStatus(ctx context.Context, a *app.App, o *statusOptions) error {
 	if err := printStatus(a, &o.output, s); err != nil {
 		return err
 	}
+	tellFailures(a, c, s)
 	tellURLs(a, c, s)
 	return nil
 }
@@ -111,6 +112,16 @@ func printStatus(a *app.App, o *app.Output, s *dashboardclient.ServeStatus) erro
 		return nil
 	}
 	return terminal.Table(a.Out, rows)
+}
+
+// tellFailures prints the whole reason of each application that failed: the table cuts messages, and Serve's begin with a traceback.
+func tellFailures(a *app.App, c *app.Connection, s *dashboardclient.ServeStatus) {
+	for _, name := range slices.Sorted(maps.Keys(s.Applications)) {
+		if application := s.Applications[name]; application.Failed() {
+			a.UI.Warn("%s is %s: %s: `rayctl serve logs%s --controller` shows more", terminal.OneLine(name), application.Status,
+				terminal.OneLine(application.Cause()), c.Flags())
+		}
+	}
 }
 
 // state asks for the state of Serve. If Ray was installed without Serve, the error names the way to install it.

@@ -47,6 +47,8 @@ func TestServeLines(t *testing.T) {
 		{Args: "serve apply -f - dev -o name", Stdin: good, Out: "chat\n"},
 		{Args: "serve apply -f s.yaml dev --no-wait -o json", Files: config(good), Out: `"chat": {`},
 		{Args: "serve status dev", Err: "there is no application"},
+		{Before: "serve apply -f s.yaml dev --no-wait", Args: "serve status dev", Files: config("applications: [{name: bad, import_path: 'm:nosuch'}]"), Out: "DEPLOY_FAILED",
+			Err: "bad is DEPLOY_FAILED: module 'm' has no attribute 'nosuch': `rayctl serve logs -c dev --controller` shows more\n"},
 		{Args: "serve status dev -o yaml", Out: "applications: "},
 		{Args: "serve delete dev", Err: "there are no applications any more"},
 		{Args: "serve delete dev --no-wait", Err: "there are no applications any more"},

@@ -41,6 +41,9 @@ func TestServe(t *testing.T) {
 	}
 	u.write("bad.yaml", "http_options: {host: 127.0.0.1, port: "+port+"}\napplications:\n- {name: bad, import_path: 'app:nosuch', route_prefix: /, runtime_env: {working_dir: app}}\n")
 	contains(t, "the failure", u.want(runstate.CodeStartFailed, "serve", "apply", "-f", "bad.yaml", "shared").err, "bad", "nosuch")
+	contains(t, "the failure, later", u.want(0, "serve", "status", "shared").err, "bad is DEPLOY_FAILED", "nosuch", "rayctl serve logs -c shared --controller")
+	u.write("app/built.yaml", "http_options: {host: 127.0.0.1, port: "+port+"}\napplications:\n- {name: built, import_path: 'app:app', route_prefix: /, runtime_env: {}}\n")
+	contains(t, "a config of `serve build`", u.want(0, "serve", "apply", "-f", "app/built.yaml", "shared").out, "built", "RUNNING", "HEALTHY")
 	for key, config := range map[string]string{
 		"applications[0].rout_prefix (did you mean route_prefix?)":                  "applications: [{name: good, import_path: 'app:app', rout_prefix: /}]",
 		"applications[0].import_path: got invalid import path \"app\"":              "applications: [{name: good, import_path: app}]",

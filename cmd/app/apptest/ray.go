@@ -198,7 +198,11 @@ func (r *Ray) serveAPI(handle answers) {
 		for _, a := range config.Applications {
 			name, _ := a["name"].(string)
 			replica := map[string]any{"replica_id": "r1", "state": "RUNNING", "node_id": "n1", "log_file_path": "/serve/replica_1.log", "worker_id": "w1"}
-			r.applications[name] = map[string]any{"status": "RUNNING", "route_prefix": a["route_prefix"], "deployed_app_config": a,
+			status, message := "RUNNING", ""
+			if a["import_path"] == "m:nosuch" { // as Ray 2.60 has it
+				status, message = "DEPLOY_FAILED", "Deploying app '"+name+"' failed with exception:\nTraceback (most recent call last):\n  File \"x.py\"\nAttributeError: module 'm' has no attribute 'nosuch'\n"
+			}
+			r.applications[name] = map[string]any{"status": status, "message": message, "route_prefix": a["route_prefix"], "deployed_app_config": a,
 				"deployments": map[string]any{"D": map[string]any{"status": "HEALTHY", "replicas": []any{replica}}}}
 		}
 		return ""
