@@ -21,12 +21,13 @@ var topics = map[string]string{
 	"elastic": "elastic.md", "elasticity": "elastic.md", "autoscaling": "elastic.md", "autoscaler": "elastic.md", "scaling": "elastic.md",
 	"ci": "ci.md", "sharing": "sharing.md", "share": "sharing.md", "own-trainer": "own-trainer.md", "early-head": "early-head.md", "commands": "commands.md", "flows": "how-a-command-flows.md", "how-a-command-flows": "how-a-command-flows.md", "sites": "sites.md", "site": "sites.md", "keeper": "keeper.md",
 	"signals": ctrlC, "signal": ctrlC, "ctrl-c": ctrlC, "interrupt": ctrlC, "interrupts": ctrlC, "exit-codes": exitCodes, "exitcodes": exitCodes, "exit": exitCodes, "codes": exitCodes, "causes": exitCodes,
-	"warning": "own-trainer.md", "checkpoints": "own-trainer.md", "checkpoint": "own-trainer.md", "resume": "own-trainer.md", "time-limit": "own-trainer.md", "variables": "cluster-file.md", "environment": "cluster-file.md",
+	"warning": "own-trainer.md", "checkpoints": "own-trainer.md", "checkpoint": "own-trainer.md", "resume": "own-trainer.md", "time-limit": "own-trainer.md", "variables": variables, "environment": variables,
 	"file": "cluster-file.md", "cluster-file": "cluster-file.md", "yaml": "cluster-file.md", "profiles": "cluster-file.md",
 }
 
-// Sections for users of a document about the code.
+// Sections of longer documents.
 const (
+	variables = "cluster-file.md#Variables"
 	ctrlC     = "how-a-command-flows.md#Ctrl-C"
 	exitCodes = "how-a-command-flows.md#Exit codes"
 )

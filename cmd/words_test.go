@@ -74,6 +74,7 @@ func TestHelpSubjects(t *testing.T) {
 		"help partition":     "slurm.partition (",
 		"--help":             "exit-codes, variables",
 		"help warning":       "RAYCTL_ENDS_AT",
+		"help variables":     "## Variables\n\nBesides",
 		"help Kubernetes":    "Role",
 		"help slurm":         "partition",
 		"help sharing":       "job.shareDir",

@@ -23,6 +23,7 @@ func Read(name string) string {
 		return ""
 	}
 	text, _, _ = strings.Cut(text, "\n## ")
+	text, _, _ = strings.Cut(text, "\n# ")
 	return "## " + title + "\n" + marks.ReplaceAllString(text, "")
 }
 
