@@ -72,6 +72,10 @@ func (b bed) kueueQueued(t *testing.T) {
 	case <-next.done:
 		t.Fatalf("it does not wait for Kueue: %v", next.err)
 	}
+	begun, err := b.Core.CoreV1().Events(b.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=Job,involvedObject.name=next,reason=SuccessfulCreate"})
+	if err != nil || len(begun.Items) > 0 {
+		t.Errorf("a pod of a keeper that is not admitted: %v, %v", begun, err)
+	}
 	all, err := b.l.List(t.Context(), launcher.Selector{})
 	if err != nil {
 		t.Fatal(err)

@@ -148,8 +148,10 @@ func (m *making) furnish(ctx context.Context) error {
 	}
 	// Nothing that takes room exists before its Job counts towards its deadline, see objects.Provisional: the client may be killed at any moment.
 	m.begun, m.prolonged = time.Now(), time.Now()
-	if err := c.Unsuspend(ctx, p.Spec.Name); err != nil {
-		return err
+	if !c.KueueReleases(ctx, p) {
+		if err := c.Unsuspend(ctx, p.Spec.Name); err != nil {
+			return err
+		}
 	}
 	next, nextCtx := errgroup.WithContext(ctx)
 	next.Go(func() error {

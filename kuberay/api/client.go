@@ -46,10 +46,14 @@ type Client struct {
 	dryRun    []string // of what create sends; empty: it is meant
 }
 
+// kueueGroup is the API group of Kueue's objects.
+const kueueGroup = "kueue.x-k8s.io"
+
 // Served is what the API server has.
 type Served struct {
 	Ray   bool
 	Gangs gang.Served
+	Kueue bool
 }
 
 // Limits of our requests: a launch is some ten requests at once.
@@ -120,6 +124,7 @@ func (c *Client) Discover(ctx context.Context) error {
 			return Explain(a.err, "get", "the API groups", c)
 		}
 		for _, g := range a.groups.Groups {
+			c.Served.Kueue = c.Served.Kueue || g.Name == kueueGroup
 			for _, v := range g.Versions {
 				c.Served.Ray = c.Served.Ray || v.GroupVersion == rayv1.GroupVersion.String()
 			}

@@ -130,8 +130,9 @@ func gated(rc *rayv1.RayCluster, m metav1.ObjectMeta) *rayv1.RayCluster {
 	return out
 }
 
-// letIn judges from the status of a gated RayCluster whether its pods were made.
-func letIn(whole, seen *rayv1.RayCluster) launcher.Check {
+// letIn judges from the status of a gated RayCluster whether its pods were made. held: it was suspended when it was created, which a queueing system may have
+// ended by now.
+func letIn(whole, seen *rayv1.RayCluster, held bool) launcher.Check {
 	check := launcher.Check{Name: "pods of the cluster", OK: true, Detail: "KubeRay may make one of each group"}
 	o := &observe.Snapshot{Cluster: whole.DeepCopy()}
 	o.Cluster.Name, o.Cluster.Status = seen.Name, seen.Status
@@ -141,7 +142,7 @@ func letIn(whole, seen *rayv1.RayCluster) launcher.Check {
 		check.Detail = r.Message + ": " + r.Hint
 	case r.Code != "":
 		check.OK, check.Detail, check.Hint = false, r.Message, r.Hint
-	case ptr.Deref(seen.Spec.Suspend, false) && objects.HasEarlyHead(whole):
+	case held && objects.HasEarlyHead(whole):
 		r = observe.HeadHeld(seen.Namespace)
 		check.OK, check.Detail, check.Hint = false, r.Message, r.Hint
 	case ptr.Deref(seen.Spec.Suspend, false):

@@ -176,7 +176,8 @@ func tryOperator(ctx context.Context, c *api.Client, p *objects.Plan, m metav1.O
 	if p == nil {
 		return []launcher.Check{check}, created.GetUID()
 	}
-	return []launcher.Check{check, letIn(whole, seen)}, created.GetUID()
+	held, _, _ := unstructured.NestedBool(created.Object, "spec", "suspend")
+	return []launcher.Check{check, letIn(whole, seen, held)}, created.GetUID()
 }
 
 // suspended is a RayCluster at which an operator looks without making anything.

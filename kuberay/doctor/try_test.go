@@ -27,3 +27,25 @@ func TestTriedPod(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
+
+// TestEarlyHeadHeld: an early head is refused where a queueing system has suspended the RayCluster that was tried, also if it has admitted it soon after.
+func TestEarlyHeadHeld(t *testing.T) {
+	s, err := spec.Decode(strings.NewReader("name: c\nlauncher: kuberay\nimage: r:2.60.0\nhead: {early: true}\nworkers: [{name: w}]\njob: {entrypoint: 'true'}\n"), "rayctl.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := objects.NewPlan(spec.For(s, kuberayspec.Name), "ns", "ann@laptop", gang.All())
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := p.RayCluster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	admitted := gated(whole, whole.ObjectMeta)
+	for _, held := range []bool{true, false} {
+		if check := letIn(whole, admitted, held); check.OK == held {
+			t.Errorf("held %v: %+v", held, check)
+		}
+	}
+}

@@ -26,12 +26,12 @@ class RayStart(unittest.TestCase):
         base = dict(self.BASE, RAY_ADDRESS="x", SLURM_JOB_ID="1", SLURM_CONF="c", PMIX_RANK="0", OMPI_X="1", RAYCTL_PROFILE="p",
                     RAY_AUTH_TOKEN="t", RAY_JOB_CONFIG_JSON_ENV_VAR="{}", RAY_memory_usage_threshold="1", PATH="/bin", CUDA_VISIBLE_DEVICES="0")
         env = raystart.environment(o, members.members(o)[1], "/tmp/r1", "/run", {"S": "secret"}, base)
-        for gone in ("RAY_ADDRESS", "SLURM_JOB_ID", "PMIX_RANK", "OMPI_X", "RAYCTL_PROFILE", "RAY_AUTH_TOKEN", "RAY_JOB_CONFIG_JSON_ENV_VAR"):
+        for gone in ("SLURM_JOB_ID", "PMIX_RANK", "OMPI_X", "RAYCTL_PROFILE", "RAY_AUTH_TOKEN", "RAY_JOB_CONFIG_JSON_ENV_VAR"):
             self.assertNotIn(gone, env)
         self.assertEqual((env["A"], env["B"], env["S"], env["SLURM_CONF"], env["CUDA_VISIBLE_DEVICES"], env["RAY_memory_usage_threshold"]),
                          ("group", HOSTILE, "secret", "c", "0", "1"))
         self.assertEqual((env["RAY_AUTH_MODE"], env["RAY_AUTH_TOKEN_PATH"], env["RAY_JOB_STOP_WAIT_TIME_S"]), ("token", "/run/token", "3"))
-        self.assertEqual(env["RAY_prestart_worker_first_driver"], "0")
+        self.assertEqual((env["RAY_ADDRESS"], env["RAY_prestart_worker_first_driver"]), ("10.0.0.1:1234", "0"))
         self.assertTrue(env["PATH"].startswith("/opt/venv/bin:"))
 
     def test_on_loopback(self):

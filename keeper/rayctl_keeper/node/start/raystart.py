@@ -38,6 +38,8 @@ def environment(orders, member, directory, run_dir, secrets, base):
     env.update(member.group.get("env") or {})
     env.update(secrets)
     env.update({
+        # As in KubeRay's pods. Ray gives it to drivers only; without it the state API in a task (Ray Train calls it) fails where several Rays are on the machine.
+        "RAY_ADDRESS": base.get("RAYCTL_GCS", ""),
         "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": os.path.join(run_dir, "token"),
         "RAY_USAGE_STATS_ENABLED": "0", "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
         "RAYCTL_NODE_DIR": directory,
