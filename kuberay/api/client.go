@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/transport"
 	"github.com/rayctl/rayctl/launcher"
@@ -45,9 +46,6 @@ type Client struct {
 	Health    *Health
 	dryRun    []string // of what create sends; empty: it is meant
 }
-
-// kueueGroup is the API group of Kueue's objects.
-const kueueGroup = "kueue.x-k8s.io"
 
 // Served is what the API server has.
 type Served struct {
@@ -124,7 +122,7 @@ func (c *Client) Discover(ctx context.Context) error {
 			return Explain(a.err, "get", "the API groups", c)
 		}
 		for _, g := range a.groups.Groups {
-			c.Served.Kueue = c.Served.Kueue || g.Name == kueueGroup
+			c.Served.Kueue = c.Served.Kueue || g.Name == kuberayspec.KueueGroup
 			for _, v := range g.Versions {
 				c.Served.Ray = c.Served.Ray || v.GroupVersion == rayv1.GroupVersion.String()
 			}

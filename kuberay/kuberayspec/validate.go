@@ -39,7 +39,10 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 
 // KueueQueue is the label by which Kueue holds a whole RayCluster, or a Job, until all of it is admitted. Where a namespace has a queue called "default" Kueue sets it
 // itself (LocalQueueDefaulting, Kueue 0.17).
-const KueueQueue = "kueue.x-k8s.io/queue-name"
+const KueueQueue = KueueGroup + "/queue-name"
+
+// KueueGroup is the API group of Kueue, which its labels begin with.
+const KueueGroup = "kueue.x-k8s.io"
 
 // earlyHead rejects what keeps a head from being admitted before the workers, and from ending with them.
 func earlyHead(v *spec.Validator, s *spec.ClusterSpec) {

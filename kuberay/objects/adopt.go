@@ -174,7 +174,7 @@ func (p *Plan) chooseScheduler(served gang.Served) (gang.Scheduler, error) {
 
 func (a *Adopted) hasQueue(labels map[string]string) bool {
 	for k := range labels {
-		if strings.HasPrefix(k, "kueue.x-k8s.io/") || strings.HasPrefix(k, "yunikorn.apache.org/") || strings.HasPrefix(k, "kai.scheduler/") || k == "ray.io/gang-scheduling-enabled" {
+		if strings.HasPrefix(k, kuberayspec.KueueGroup+"/") || strings.HasPrefix(k, "yunikorn.apache.org/") || strings.HasPrefix(k, "kai.scheduler/") || k == "ray.io/gang-scheduling-enabled" {
 			return true
 		}
 	}

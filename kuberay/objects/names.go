@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -85,7 +86,7 @@ func (p *Plan) roleMeta(name, role string) metav1.ObjectMeta {
 	m := p.meta(name)
 	m.Labels = p.roleLabels(role)
 	for k, v := range p.Spec.Labels {
-		if _, ours := m.Labels[k]; !ours && !strings.Contains(k, "kueue.x-k8s.io/") {
+		if _, ours := m.Labels[k]; !ours && !strings.Contains(k, kuberayspec.KueueGroup+"/") {
 			m.Labels[k] = v
 		}
 	}
