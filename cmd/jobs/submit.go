@@ -271,6 +271,9 @@ func requestNonce(r dashboardclient.SubmitRequest) (string, error) {
 }
 
 func answerSubmitted(ctx context.Context, a *app.App, c *app.Connection, o *submitOptions, id string) error {
+	if c.Cluster() != nil {
+		a.UI.Note("the job's output is on the cluster's head, and goes with the cluster: `rayctl logs%s %s > FILE` saves it", c.Flags(), id)
+	}
 	a.Next("`rayctl logs"+c.Flags()+" "+id+" -f`", "`rayctl stop"+c.Flags()+" "+id+"`")
 	switch o.output.Format {
 	case app.FormatJSON, app.FormatYAML:

@@ -26,7 +26,7 @@ func TestSubmitLines(t *testing.T) {
 	apptest.Run(t, verbs, drivers(0), []apptest.Line{
 		{Args: "submit dev -- true", Out: "hello\nworld\n", Err: "local cluster dev\njob raysubmit_"},
 		{Args: "submit dev -q --submission-id mine --no-wait -- true", Out: "mine\n"},
-		{Args: "submit -c dev --submission-id mine --no-wait -- true", Out: "mine\n", Err: "next: `rayctl logs -c dev mine -f`; `rayctl stop -c dev mine`"},
+		{Args: "submit -c dev --submission-id mine --no-wait -- true", Out: "mine\n", Err: "goes with the cluster: `rayctl logs -c dev mine > FILE` saves it\nnext: `rayctl logs -c dev mine -f`; `rayctl stop -c dev mine`"},
 		{Args: "submit dev --submission-id mine --no-wait -o json --metadata a=b -- true", Out: `"a": "b"`},
 		{Args: "submit dev -o json -- true", Out: `"driver_exit_code": 0`, JSON: true, Err: "hello\nworld\n"},
 		{Args: "submit dev -o json -- true", Out: `"state": "SUCCEEDED"`, JSON: true},
