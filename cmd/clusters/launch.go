@@ -3,10 +3,12 @@ package clusters
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"syscall"
 	"time"
 
+	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
@@ -130,4 +132,16 @@ func hintKilled(ui *terminal.UI, e runstate.Exit) {
 	if e.Origin != runstate.OriginRayctl && e.Code == killed && !ours {
 		driverend.HintKilled(ui)
 	}
+}
+
+// noteShared names the command for those with whom the run is shared, and warns if they cannot enter its directory, where that is seen here.
+func noteShared(a *app.App, s *spec.ClusterSpec) {
+	dir := s.Job.ShareDir
+	if dir == "" {
+		return
+	}
+	if info, err := os.Stat(dir); err == nil && info.Mode()&0o050 != 0o050 {
+		a.UI.Warn("The group of %s cannot read it: `chmod 2770 %s`", dir, shellescape.Quote(dir))
+	}
+	a.UI.Note("Its group can follow it once it has begun to start: `rayctl logs -f %s`", shellescape.Quote(strings.TrimSuffix(dir, "/")+"/"+s.Name))
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
@@ -115,9 +114,7 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 	if a.Quiet && o.config.ExactName() == "" && !o.detach && o.output.Text() { // without which nobody could name the run that this command made
 		a.UI.Warn("%s", name)
 	}
-	if dir := c.Spec.Job.ShareDir; dir != "" {
-		a.UI.Note("Its group can follow it: `rayctl logs -f %s`", shellescape.Quote(strings.TrimSuffix(dir, "/")+"/"+name))
-	}
+	noteShared(a, c.Spec)
 	a.HintShell(o.command)
 	a.NoteUnused(c.Spec, l)
 	ctx, cancel := context.WithCancel(ctx)

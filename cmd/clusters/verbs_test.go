@@ -44,7 +44,7 @@ func TestRunLines(t *testing.T) {
 		{Args: "run --name a -q -o name -- true", Out: "a\n", Err: "hello\n", Calls: []string{"launch a"}},
 		{Args: "run --name a -o json -- true", Out: `"cause": "succeeded"`, JSON: true, Err: "hello\n", Calls: []string{"launch a"}},
 		{Args: "run --name a -d -o json -- true", Out: `"name": "a"`, JSON: true, Err: "Detached; a keeps running", Calls: []string{"launch a"}},
-		{Args: "run --name a -- true", Files: file("job: {shareDir: /srv/team}"), Out: "hello\n", Err: "Its group can follow it: `rayctl logs -f /srv/team/a`\n", Calls: []string{"launch a"}},
+		{Args: "run --name a -- true", Files: file("job: {shareDir: /srv/team}"), Out: "hello\n", Err: "Its group can follow it once it has begun to start: `rayctl logs -f /srv/team/a`\n", Calls: []string{"launch a"}},
 		{Args: "run --name a -d -- true", Out: "a\n", Err: "next: `rayctl logs -f a` follows it; `rayctl down a` ends it; `rayctl cp a: DIR` copies its results\n", Calls: []string{"launch a"}},
 		{Args: "run --name a", Files: file("job: {entrypoint: 'true'}"), Out: "hello\n", Err: "using ", Calls: []string{"launch a"}},
 		{Args: "run --name a --receipt r.json -- true", Made: "r.json", Out: "hello\n", Calls: []string{"launch a"}},

@@ -122,14 +122,6 @@ func runLogs(ctx context.Context, a *app.App, o *logsOptions) error {
 	return dashboardLogs(ctx, a, o, conn)
 }
 
-// sharedLogs shows what is copied so far of a run of another user, which lives.
-func sharedLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster, s launcher.Status) error {
-	if o.follow || o.node != "" {
-		return app.UsageError("leave it out, and repeat the command for what comes later", "-f and --node need the cluster of %s, which only its owner can connect to", c.ID)
-	}
-	return tailLog(ctx, a.UI.Output(), &s, c.SharedLog(), o.attempt, o.tail)
-}
-
 // ownJobLogs shows the output of the cluster's own job. Following it watches the run, through restarts and to its end.
 func ownJobLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster, s launcher.Status) error {
 	if o.follow && o.attempt == 0 && (o.tail == 0 || s.Job.State == runstate.JobWaiting) {

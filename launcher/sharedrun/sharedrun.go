@@ -56,7 +56,7 @@ func (l *Launcher) failed(err error) error {
 	case errors.As(err, &known):
 		return err
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return launcher.Fail(runstate.CodeSpec, launcher.ErrNotFound, "name the directory of the run, which its owner's job.shareDir has", "%s is no shared run", l.dir)
+		return launcher.Fail(runstate.CodeSpec, launcher.ErrNotFound, "repeat the command later, or name the run's directory below its owner's job.shareDir", "%s is no shared run, or its cluster has not begun to start", l.dir)
 	case errors.Is(err, fs.ErrPermission):
 		return launcher.Fail(runstate.CodePermission, err, "its owner must give it to a group that you are in: `chgrp GROUP DIR && chmod 2770 DIR` for the directory of job.shareDir, then the next run has that group", "not permitted to read %s: %v", l.dir, err)
 	default:

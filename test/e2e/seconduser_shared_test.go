@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher"
@@ -47,6 +48,14 @@ func onSharedRun(t *testing.T, victim, attacker *secondUser) {
 	}
 	shows("attempt 1\n", "logs", run)
 	shows("Ready", "status", run)
+	following := colleague.start("logs", "-f", run)
+	following.until("attempt 1\n", 1)
+	if err := following.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Error(err)
+	}
+	if code := following.code(); code != runstate.CodeInterrupted || !strings.Contains(following.String(), "stopped watching the shared run told") {
+		t.Errorf("who follows it and interrupts: %d, %s", code, following)
+	}
 	for _, who := range []*secondUser{attacker, colleague} {
 		refused(t, who, "cat "+owner.home+"/.local/state/rayctl/clusters/told/token")
 		refused(t, who, "ls "+owner.home+"/.local/state/rayctl/clusters")
@@ -76,6 +85,9 @@ func onSharedRun(t *testing.T, victim, attacker *secondUser) {
 	run += ".moved"
 	if out := colleague.want(0, "logs", run).out; out != "attempt 2\n" {
 		t.Errorf("the output: %q", out)
+	}
+	if out := colleague.want(3, "logs", "-f", run).out; out != "attempt 2\n" {
+		t.Errorf("the output with -f: %q", out)
 	}
 	if out := colleague.want(0, "logs", run, "--attempt", "1").out; out != "attempt 1\n" {
 		t.Errorf("the output of the first attempt: %q", out)

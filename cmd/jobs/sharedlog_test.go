@@ -1,0 +1,100 @@
+package jobs
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rayctl/rayctl/cmd/app/apptest"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+// stages goes on with a run's copies each time that a text was shown.
+type stages struct {
+	bytes.Buffer
+	next []stage
+}
+
+type stage struct {
+	shown string
+	then  func()
+}
+
+func (s *stages) Write(p []byte) (int, error) {
+	n, err := s.Buffer.Write(p)
+	if len(s.next) > 0 && strings.Contains(s.String(), s.next[0].shown) {
+		then := s.next[0].then
+		s.next = s.next[1:]
+		then()
+	}
+	return n, err
+}
+
+// TestFollowShared: `logs -f DIR` follows a run that another user shares, through its attempts and to its end, and has the driver's exit code.
+func TestFollowShared(t *testing.T) {
+	for name, c := range map[string]struct {
+		args, want string
+	}{
+		"whole": {"", "first\na\nb\nc\n"}, "tail": {" --tail 1", "a\nb\nc\n"}, "one attempt": {" --attempt 1", "first\na\nb\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			path := func(name string) string { return filepath.Join(dir, name) }
+			st := runstate.State{Revision: 1, Name: "told", Attempt: 1, Phase: runstate.Ready, Job: &runstate.Job{SubmissionID: "told-1"}}
+			put := func(name string) {
+				text, err := json.Marshal(st)
+				if err := errors.Join(err, os.WriteFile(path(name), text, 0o600)); err != nil {
+					t.Error(err)
+				}
+			}
+			write := func(text string) {
+				log, err := os.OpenFile(path(keeper.DriverLog), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_, err = log.WriteString(text)
+				if err := errors.Join(err, log.Close()); err != nil {
+					t.Error(err)
+				}
+			}
+			write("first\na\n")
+			put(keeper.StateFile)
+			out := &stages{next: []stage{
+				{"a\n", func() { write("b\n") }},
+				{"b\n", func() {
+					if err := os.Rename(path(keeper.DriverLog), path(keeper.AttemptLog(1))); err != nil {
+						t.Error(err)
+					}
+					write("c\n")
+					four := 4
+					st.Revision, st.Attempt, st.Job.SubmissionID = 2, 2, "told-2"
+					st.Attempts = []runstate.Attempt{{Attempt: 1, SubmissionID: "told-1", Cause: runstate.CauseDriverFailed, ExitCode: &four}}
+					put(keeper.StateFile)
+				}},
+				{"c\n", func() {
+					st.Revision, st.Phase, st.Exit = 3, runstate.Gone, &runstate.Exit{Cause: runstate.CauseDriverFailed, Code: 3, Origin: runstate.OriginDriver, Message: "the driver exited with code 3"}
+					put(keeper.ResultFile)
+				}},
+			}}
+			a, _, stderr := apptest.New()
+			a.Out = out
+			code := 3
+			if name == "one attempt" {
+				code = 4
+			}
+			if got := a.Execute(t.Context(), verbs, strings.Fields("logs -f "+dir+c.args)); got != code || out.String() != c.want {
+				t.Errorf("code %d, output %q, want %d, %q; stderr %q", got, out.String(), code, c.want, stderr)
+			}
+			if end := "the driver exited with code 3"; (code == 3) != strings.Contains(stderr.String(), end) {
+				t.Errorf("stderr: %q", stderr)
+			}
+		})
+	}
+}
