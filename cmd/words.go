@@ -43,6 +43,7 @@ var otherVerbs = map[string]string{
 	"clusters":  "`rayctl ls` lists clusters, `rayctl history` those that have ended",
 	"ui":        "`rayctl dashboard NAME` gives a URL of Ray's dashboard",
 	"dash":      "`rayctl dashboard NAME` gives a URL of Ray's dashboard",
+	"result":    "`rayctl cp NAME: DIR` copies what a run left in its output directory, and `rayctl status NAME` shows how it ended",
 	"results":   "`rayctl cp NAME: DIR` copies what a run left in its output directory",
 	"outputs":   "`rayctl cp NAME: DIR` copies what a run left in its output directory",
 	"download":  "`rayctl cp NAME: DIR` copies what a run left in its output directory, NAME:PATH a file",

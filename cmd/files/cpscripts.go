@@ -9,6 +9,7 @@ else
 	case $1 in */) echo "there is no directory $1 on the node" >&2; exit 1;; esac
 	name=${dst##*/} parent=${dst%"$name"}
 fi
+if [ ! -d "${parent:-.}" ]; then echo "there is no directory $parent on the node: make it first, with mkdir and rayctl exec" >&2; exit 1; fi
 parent=$(cd -P -- "${parent:-.}" && pwd -P) && mkdir -- "${parent%/}/$3" && printf '%s\n' "${parent%/}/$name"`
 
 // finishUpload unpacks its stdin into the directory $3 in $1. Once that is complete, it renames the entry $2 to its place. An existing directory
@@ -32,7 +33,7 @@ tar -C "$stage" -xf - && place "$stage/$2" "${1%/}/$2" && rm -rf -- "$stage"`
 // one file system, and must not be the same or one in the other.
 const sendDownload = `
 if [ -n "$1" ] && [ -e "$1" ]; then
-	if [ "$3/$4" -ef "$2" ]; then echo "$3/$4 and $2 are the same: nothing was copied" >&2; exit 1; fi
+	if [ "$3/$4" -ef "$2" ]; then echo "${3%/}/$4 and $2 are the same: nothing was copied" >&2; exit 1; fi
 	if [ -d "$3/$4" ]; then
 		from=$(cd -P -- "$3/$4" && pwd -P) to=$(cd -P -- "${1%/*}/" && pwd -P)
 		case $to/ in "$from"/*) echo "$3/$4 cannot be copied into itself, as $2" >&2; exit 1;; esac

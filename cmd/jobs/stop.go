@@ -61,7 +61,11 @@ func runStop(ctx context.Context, a *app.App, o *stopOptions) error {
 		o.ids = []string{id}
 	}
 	for _, id := range o.ids {
-		if _, err := c.StopJob(ctx, id); err != nil {
+		_, err := c.StopJob(ctx, id)
+		switch {
+		case errors.Is(err, dashboardclient.ErrNotFound):
+			return launcher.Fail(runstate.CodeSpec, err, "`rayctl jobs"+c.Flags()+"` lists the jobs, `rayctl ls` the clusters", "there is no job or cluster %q", id)
+		case err != nil:
 			return err
 		}
 	}

@@ -126,6 +126,7 @@ func TestJobLines(t *testing.T) {
 		{Args: "logs nosuch", Code: runstate.CodeSpec, Err: `no cluster named "nosuch": ` + "`rayctl ls` shows yours, and `rayctl logs -c CLUSTER nosuch` shows the output of a job\n"},
 		{Args: "stop -c dev raysubmit_1", Err: "job raysubmit_1 is SUCCEEDED"},
 		{Args: "stop -c dev raysubmit_1 --no-wait", Err: "local cluster dev"},
+		{Args: "stop dev nosuch", Code: runstate.CodeSpec, Err: "there is no job or cluster \"nosuch\": `rayctl jobs -c dev` lists the jobs"},
 		{Args: "stop dev raysubmit_1", Err: "job raysubmit_1 is SUCCEEDED"},
 		{Args: "stop dev", Code: runstate.CodeSpec, Err: "no job is running: `rayctl jobs -c dev` lists them, `rayctl down` ends a cluster"},
 		{Args: "stop old", Code: runstate.CodeSpec, Err: "cluster old has ended (succeeded): `rayctl logs old` shows its output"},

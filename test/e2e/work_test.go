@@ -92,6 +92,7 @@ func TestExecAndCp(t *testing.T) {
 	contains(t, "what is not here", u.want(65, "cp", "nosuch", "shared:/tmp/x").err, "rayctl: there is no file nosuch here")
 	u.want(0, "cp", "shared:"+there, "made/")
 	contains(t, "no place here", u.want(65, "cp", "shared:"+there, "nosuch/dir/").err, "rayctl: there is no directory nosuch/dir/ here")
+	contains(t, "no place there", u.want(65, "cp", file, "shared:"+there+"/no/dir/x").err, "there is no directory "+there+"/no/dir/ on the node")
 	u.want(65, "cp", "shared:/nosuch", ".")
 }
 
