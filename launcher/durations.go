@@ -92,8 +92,8 @@ func (d *Durations) part(phase runstate.Phase, job, prepare runstate.JobState, h
 	}
 }
 
-// text lists the parts that took time.
-func (d *Durations) text() string {
+// Text is the whole time and, in brackets, the parts that took time.
+func (d *Durations) Text() string {
 	var parts []string
 	for _, p := range []struct {
 		name string
@@ -106,7 +106,7 @@ func (d *Durations) text() string {
 			parts = append(parts, fmt.Sprintf("%s %s", p.name, Human(p.s)))
 		}
 	}
-	return strings.Join(parts, ", ")
+	return fmt.Sprintf("%s (%s)", Human(d.Total), strings.Join(parts, ", "))
 }
 
 // inOrder returns the events sorted by time. They are not recorded in that order: the start of a job, by Ray's clock, is recorded together with its

@@ -75,7 +75,7 @@ func NewReceipt(r *Result) *Receipt {
 func (rc *Receipt) WriteText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s\n", rc.Name, rc.Exit.Sentence())
-	fmt.Fprintf(&b, "  time    %s (%s)\n", Human(rc.Durations.Total), rc.Durations.text())
+	fmt.Fprintf(&b, "  time    %s\n", rc.Durations.Text())
 	u := rc.Usage
 	fmt.Fprintf(&b, "  nodes   %d: %s node-seconds allocated, %s busy, %s idle\n", u.Nodes, num(u.NodeSeconds), num(u.BusyNodeSeconds), num(u.WastedNodeSeconds))
 	if u.GPUs > 0 {

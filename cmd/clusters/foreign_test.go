@@ -24,7 +24,7 @@ func TestForeignText(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := printStatus(a, out, served.Status{Status: s}, &launcher.Usage{}); err != nil {
+	if err := printStatus(a, out, served.Status{Status: s}, &launcher.Receipt{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := printChange(a, &statusOptions{}, s, ""); err != nil {

@@ -236,3 +236,30 @@ func nodeSeconds(u *launcher.Usage) string {
 	}
 	return strconv.FormatFloat(u.NodeSeconds, 'f', 0, 64)
 }
+
+// receiptOf is the receipt of an ended run; nil: the run has not ended, or nothing is known.
+func receiptOf(ctx context.Context, c *app.Cluster, s launcher.Status) *launcher.Receipt {
+	if !s.Phase.Ended() {
+		return nil
+	}
+	r, err := c.Result(ctx)
+	if err != nil {
+		return nil
+	}
+	return launcher.NewReceipt(r)
+}
+
+// receiptRows show where an ended run's time went, and what it used.
+func receiptRows(s launcher.Status, rc *launcher.Receipt) (rows [][]string) {
+	if rc == nil {
+		return nil
+	}
+	if rc.Durations.Total > 0 {
+		rows = append(rows, []string{"time", rc.Durations.Text()})
+	}
+	rows = append(rows, []string{"used", usedText(s, "node", rc.Usage.NodeSeconds, rc.Usage.BusyNodeSeconds)})
+	if rc.Usage.GPUSeconds > 0 {
+		rows = append(rows, []string{"", usedText(s, "GPU", rc.Usage.GPUSeconds, rc.Usage.BusyGPUSeconds)})
+	}
+	return rows
+}

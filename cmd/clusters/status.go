@@ -76,7 +76,7 @@ func runStatus(ctx context.Context, a *app.App, o *statusOptions) error {
 	if done, err := o.output.Structured(a.Out, now); done || err != nil {
 		return err
 	}
-	return printStatus(a, a.Out, now, usedBy(ctx, c, s))
+	return printStatus(a, a.Out, now, receiptOf(ctx, c, s))
 }
 
 // watchStatus prints a line (with -o json: a JSON document) for each change.
@@ -149,8 +149,8 @@ func howStarted(fast bool) string {
 	return "unchanged (ray.fastStart: false, or a Ray version that rayctl was not tested with)"
 }
 
-// printStatus prints a cluster for people. used: what an ended run used, or nil.
-func printStatus(a *app.App, w io.Writer, of served.Status, used *launcher.Usage) error {
+// printStatus prints a cluster for people. rc: of an ended run, or nil.
+func printStatus(a *app.App, w io.Writer, of served.Status, rc *launcher.Receipt) error {
 	s, now := of.Status, a.Now()
 	ready, wanted := countNodes(s)
 	rows := [][]string{
@@ -198,12 +198,7 @@ func printStatus(a *app.App, w io.Writer, of served.Status, used *launcher.Usage
 	if s.Exit != nil {
 		rows = append(rows, []string{"exit", exitText(s)})
 	}
-	if used != nil {
-		rows = append(rows, []string{"used", usedText(s, "node", used.NodeSeconds, used.BusyNodeSeconds)})
-	}
-	if used != nil && used.GPUSeconds > 0 {
-		rows = append(rows, []string{"", usedText(s, "GPU", used.GPUSeconds, used.BusyGPUSeconds)})
-	}
+	rows = append(rows, receiptRows(s, rc)...)
 	if err := terminal.Table(w, rows); err != nil {
 		return err
 	}
@@ -251,18 +246,6 @@ func exitText(s launcher.Status) string {
 		return text
 	}
 	return fmt.Sprintf("%s (exit code %d)", text, s.Exit.Code)
-}
-
-// usedBy is what an ended run used; nil: the run has not ended, or nothing is known.
-func usedBy(ctx context.Context, c *app.Cluster, s launcher.Status) *launcher.Usage {
-	if !s.Phase.Ended() {
-		return nil
-	}
-	r, err := c.Result(ctx)
-	if err != nil {
-		return nil
-	}
-	return &launcher.NewReceipt(r).Usage
 }
 
 // printDetails lists the parts of a cluster. A single allocation, that of all nodes, is left out, because the phase shows the same.

@@ -257,6 +257,7 @@ func TestListLines(t *testing.T) {
 		{Args: "status queued", Out: "Queued: waiting for resources: ask for less"},
 		{Args: "status old", Out: "exit       succeeded"},
 		{Args: "status old", Out: "node-seconds"},
+		{Args: "status old", Out: "\ntime "},
 		{Args: "status dev -v", Out: "ray start", Err: ""},
 		{Args: "status dev -o name", Out: "dev\n"},
 		{Args: "status dev -o json", Out: `"rayVersion": "2.60.0"`},
