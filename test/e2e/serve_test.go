@@ -97,7 +97,7 @@ func TestTwoServes(t *testing.T) {
 	u := sharedCluster(t)
 	u.want(0, "up", "second", "--workers", "0", "--grace", "5m")
 	defer u.want(0, "down", "second")
-	const asks = "import ray\nfrom ray.util.state import list_nodes\nray.init(log_to_driver=False)\nask = ray.remote(lambda: [n.node_id for n in list_nodes()])\n" +
+	const asks = "import ray\nfrom ray.util.state import list_nodes\nray.init(log_to_driver=False, logging_level='ERROR')\nask = ray.remote(lambda: [n.node_id for n in list_nodes()])\n" +
 		"print(ray.get(ask.remote()) == [n['NodeID'] for n in ray.nodes()])"
 	if said := u.want(0, "submit", "second", "--", "python", "-c", asks).out; said != "True\n" {
 		t.Errorf("a task that asks for the nodes of its cluster, where several are on this machine: %q", said)
