@@ -131,5 +131,8 @@ func cutAnswer(w http.ResponseWriter, r *http.Request, pass http.Handler) {
 
 // writes reports whether a request changes something in the cluster.
 func writes(r *http.Request) bool {
+	if r.URL.Query().Get("dryRun") != "" {
+		return false
+	}
 	return r.Method == http.MethodPost && r.Header.Get("Upgrade") == "" || r.Method == http.MethodPatch || r.Method == http.MethodDelete
 }
