@@ -89,17 +89,23 @@ func CopyLog(ctx context.Context, w io.Writer, s *launcher.Status, open launcher
 		_, err := io.Copy(w, saved)
 		return err
 	}
-	id, begin := s.Job.SubmissionID, s.Job.LogBegin
-	for _, old := range s.Attempts {
-		if old.Attempt == attempt && old.SubmissionID != "" {
-			id, begin = old.SubmissionID, old.LogBegin
-		}
-	}
+	id, begin := DriverOf(s, attempt)
 	own := driverio.NewAttemptOutput(w, s.Job, id, begin)
 	if _, err := io.Copy(own, saved); err != nil {
 		return err
 	}
 	return own.Flush()
+}
+
+// DriverOf is the submission id of an attempt's driver, and where in the attempt's saved log the driver's begins (LogBegin), of a run with a job.
+func DriverOf(s *launcher.Status, attempt int) (id string, begin int64) {
+	id, begin = s.Job.SubmissionID, s.Job.LogBegin
+	for _, old := range s.Attempts {
+		if old.Attempt == attempt && old.SubmissionID != "" {
+			id, begin = old.SubmissionID, old.LogBegin
+		}
+	}
+	return id, begin
 }
 
 // Result is the result of an ended cluster, which is read only once.

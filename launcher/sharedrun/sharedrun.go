@@ -99,8 +99,8 @@ func (l *Launcher) status(st *runstate.State) launcher.Status {
 // Name is the word for it where launchers are named.
 func (l *Launcher) Name() string { return "shared" }
 
-// watchEvery is the keeper's own pace (SHARE_EVERY).
-const watchEvery = 2 * time.Second
+// Every is the keeper's own pace of the copies (SHARE_EVERY of keeper/rayctl_keeper/run/shared.py).
+const Every = 2 * time.Second
 
 // Watch looks for changes until the run has ended.
 func (l *Launcher) Watch(ctx context.Context, _ launcher.ID) (<-chan launcher.Status, error) {
@@ -111,7 +111,7 @@ func (l *Launcher) Watch(ctx context.Context, _ launcher.ID) (<-chan launcher.St
 	out := make(chan launcher.Status)
 	go func() {
 		defer close(out)
-		for last := int64(-1); ctx.Err() == nil; sleep.For(ctx, watchEvery) {
+		for last := int64(-1); ctx.Err() == nil; sleep.For(ctx, Every) {
 			if next, err := l.state(); err == nil {
 				st = next
 			}
