@@ -1,4 +1,4 @@
-"""Packages import only what stands further down, and none is too large to be read. Run by `go test ./keeper`."""
+"""Packages import only what stands further down. Run by `go test ./keeper`."""
 
 import ast
 import os
@@ -13,7 +13,6 @@ LAYERS = (
     ("node",), ("node.start",), ("node.gpus", "node.groups", "node.files"),
     ("rayhook", "ray"), ("state", "host"), ("program",),
 )
-MODULES, LINES = 15, 300  # at most, of a package and of a file
 
 
 def folders():
@@ -47,13 +46,6 @@ class Imports(unittest.TestCase):
                 for module in imported(os.path.join(folder, name)):
                     other = module.rpartition(".")[0] or module
                     self.assertTrue(other == package or rank(other) > rank(package), "%s/%s imports %s" % (package, name, module))
-
-    def test_sizes(self):
-        for package, folder, files in folders():
-            self.assertLessEqual(len(files) - 1, MODULES, package)
-            for name in files:
-                with open(os.path.join(folder, name)) as f:
-                    self.assertLessEqual(len(f.readlines()), LINES, "%s/%s" % (package, name))
 
 
 if __name__ == "__main__":

@@ -1,14 +1,12 @@
-// Package layers holds the order in which the product's packages may import one another, and how large folders and files may be. keeper/tests/test_imports.py
+// Package layers holds the order in which the product's packages may import one another. keeper/tests/test_imports.py
 // does the same for the keeper's Python.
 package layers
 
 import (
-	"bytes"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -193,25 +191,6 @@ func TestImportsPointDown(t *testing.T) {
 			}
 			if of := launcherOf(path); of != "" && of != launcherOf(folder) && folder != "cmd" && !slices.Contains(guests[folder], path) {
 				t.Errorf("%s imports %s, which only the launcher %s may", folder, path, of)
-			}
-		}
-	}
-}
-
-// TestSizes: a folder is one idea and a file is read at one sitting.
-func TestSizes(t *testing.T) {
-	const most, lines = 15, 300
-	for folder, paths := range goFiles(t) {
-		if len(paths) > most {
-			t.Errorf("%s has %d Go files, more than %d: what of it is a package of its own?", folder, len(paths), most)
-		}
-		for _, path := range paths {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if n := bytes.Count(text, []byte("\n")); n > lines {
-				t.Errorf("%s has %d lines, more than %d: divide it by meaning", path, n, lines)
 			}
 		}
 	}
