@@ -7,8 +7,6 @@ import (
 	"strings"
 )
 
-// messages.md is left out: a message is looked up by whoever reads the code.
-//
 //go:embed adding-a-launcher.md ci.md cluster-file.md commands.md early-head.md elastic.md how-a-command-flows.md keeper.md kuberay.md own-trainer.md sharing.md sites.md slurm.md
 var files embed.FS
 

@@ -22,7 +22,6 @@ var pages = []page{
 	{"commands.md", commands},
 	{flowPage, exitCodes},
 	{"../keeper/rayctl_keeper/state/model.py", pythonModel},
-	{"messages.md", messages}, // last, as it reads what is written before
 }
 
 func main() {
