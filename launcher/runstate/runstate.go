@@ -17,6 +17,7 @@ const (
 	Draining     Phase = "Draining"     // the end has begun: driver stopping, result being saved
 	Gone         Phase = "Gone"         // nothing is allocated; a record may be left
 	Lost         Phase = "Lost"         // the attempt broke (head, node, preemption); another attempt or Gone follows
+	Suspended    Phase = "Suspended"    // the substrate has stopped what had its resources, or taken them back, and may let it go on; no keeper writes it
 )
 
 // Ended reports whether nothing is allocated any more.

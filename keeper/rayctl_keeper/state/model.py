@@ -10,6 +10,7 @@ class Phase:
     DRAINING = "Draining"
     GONE = "Gone"
     LOST = "Lost"
+    SUSPENDED = "Suspended"
 
 
 class Cause:
