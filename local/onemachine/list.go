@@ -9,17 +9,17 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/local/machine"
+	"github.com/rayctl/rayctl/local/proc"
 	"github.com/rayctl/rayctl/local/rundir"
 )
 
 // List reads the run directories, and changes nothing in them.
 func (l *Launcher) List(_ context.Context, sel launcher.Selector) ([]launcher.Status, error) {
 	var out []launcher.Status
-	for _, name := range l.names() {
-		if len(sel.Names) > 0 && !slices.Contains(sel.Names, name) {
-			continue
-		}
-		if s, ok := l.listed(name); ok && sel.Matches(s) {
+	names := slices.DeleteFunc(l.names(), func(name string) bool { return len(sel.Names) > 0 && !slices.Contains(sel.Names, name) })
+	alive := l.outliving(names)
+	for _, name := range names {
+		if s, ok := l.listed(name, alive[name]); ok && sel.Matches(s) {
 			out = append(out, s)
 		}
 	}
@@ -37,9 +37,29 @@ func (l *Launcher) List(_ context.Context, sel launcher.Selector) ([]launcher.St
 // names lists the names that have a directory.
 func (l *Launcher) names() []string { return rundir.Names(l.clusters) }
 
+// outliving are the clusters with a result of which processes live. One look at the process table serves all of them, unless it finds some.
+func (l *Launcher) outliving(names []string) map[string]bool {
+	var ended []*cluster
+	var markers []string
+	for _, name := range names {
+		if c, err := l.open(launcher.ID(name)); err == nil && c.HasResult() {
+			ended, markers = append(ended, c), append(markers, c.Markers()...)
+		}
+	}
+	alive := map[string]bool{}
+	if left, err := proc.Marked(markers...); err != nil || len(left) == 0 {
+		return alive
+	}
+	for _, c := range ended {
+		left, err := proc.Marked(c.Markers()...)
+		alive[c.Name] = err == nil && len(left) > 0
+	}
+	return alive
+}
+
 // listed is the status of one cluster; ok is false for what is none, and for a record whose time is over. A cluster of which nothing lives any more is shown
-// as it will be concluded.
-func (l *Launcher) listed(name string) (launcher.Status, bool) {
+// as it will be concluded. outlived: it has a result, and processes of it live.
+func (l *Launcher) listed(name string, outlived bool) (launcher.Status, bool) {
 	c, err := l.open(launcher.ID(name))
 	if errors.Is(err, launcher.ErrNotFound) {
 		return launcher.Status{}, false
@@ -62,11 +82,13 @@ func (l *Launcher) listed(name string) (launcher.Status, bool) {
 	if how == rundir.Missing || l.overdue(name) || how == rundir.Beginning && l.nobodyLaunches(name) && !c.IsHere() || how == rundir.Ended && !c.Committed() {
 		return launcher.Status{}, false
 	}
-	s := c.status(how, st)
-	if toConclude {
-		s = due(s, lost())
+	switch {
+	case toConclude:
+		return due(c.status(how, st), lost()), true
+	case how == rundir.Ended && outlived:
+		return c.left(st), true
 	}
-	return s, true
+	return c.status(how, st), true
 }
 
 func (l *Launcher) lockPath(name string) string { return filepath.Join(l.locks, name) }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -275,5 +276,39 @@ func TestInstallingCounts(t *testing.T) {
 	rc := launcher.NewReceipt(launcher.NewResult(c.status(rundir.Ended, &st), launcher.LogInfo{}, nil))
 	if d := rc.Durations; d.Installing != 40 || d.Total != 41 || !rc.Created.Equal(began) || len(rc.Timeline) != 2 {
 		t.Errorf("%+v of %v", d, rc.Timeline)
+	}
+}
+
+// TestOneStatus: what ls shows of a cluster is what status shows first, whatever is left of it.
+func TestOneStatus(t *testing.T) {
+	l := testLauncher(t)
+	commit := keeper.Commit{}
+	leave(t, l, "ended", l.host, time.Hour, map[string]any{keeper.ResultFile: finished("ended"), keeper.StateFile: finished("ended"), keeper.CommitFile: commit})
+	leave(t, l, "killed", l.host, time.Hour, map[string]any{keeper.StateFile: dead("killed"), keeper.CommitFile: commit})
+	leave(t, l, "elsewhere", "another", time.Hour, map[string]any{keeper.StateFile: dead("elsewhere"), keeper.CommitFile: commit})
+	outlived := leave(t, l, "outlived", l.host, time.Hour, map[string]any{keeper.ResultFile: finished("outlived"), keeper.StateFile: finished("outlived"), keeper.CommitFile: commit})
+	rest := exec.CommandContext(t.Context(), "sleep", "600")
+	rest.Env = outlived.Markers()
+	if err := rest.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = rest.Process.Kill(); _ = rest.Wait() })
+	all, err := l.List(t.Context(), launcher.Selector{All: true})
+	if err != nil || len(all) != 4 {
+		t.Fatalf("listed: %+v, %v", all, err)
+	}
+	for _, row := range all {
+		statuses, err := l.Watch(t.Context(), launcher.ID(row.Name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := <-statuses
+		shown.Since = row.Since // of one whose keeper was killed: now
+		for i := range shown.Timeline {
+			shown.Timeline[i].At = row.Timeline[i].At
+		}
+		if !reflect.DeepEqual(shown, row) {
+			t.Errorf("%s: status: %+v\nls: %+v", row.Name, shown, row)
+		}
 	}
 }

@@ -51,11 +51,14 @@ func (w *watcher) run(ctx context.Context) {
 				w.send(ctx, w.status(rundir.Ended, st))
 				return
 			}
-			w.sendLeft(ctx, st)
+			w.send(ctx, w.left(st))
 		case how == rundir.Missing:
 			w.send(ctx, w.vanished())
 			return
 		case how == rundir.Orphaned:
+			if w.sendConcluded(ctx) { // killed long ago: some callers use only the first status
+				return
+			}
 			w.send(ctx, due(w.status(rundir.Orphaned, st), lost()))
 			if w.nothingLeft(ctx) && w.sendConcluded(ctx) {
 				return
@@ -111,11 +114,11 @@ func (w *watcher) sendConcluded(ctx context.Context) bool {
 	return dead
 }
 
-// sendLeft sends that processes are left after the result.
-func (w *watcher) sendLeft(ctx context.Context, st *runstate.State) {
-	s := w.status(rundir.Ended, st)
-	s.Phase, s.Exit, s.Reason = runstate.Draining, nil, runstate.Reason{Code: "ProcessesLeft", Message: "processes of it do not end"}
-	w.send(ctx, due(s, runstate.Verdict{Cause: st.Exit.Cause, Message: s.Reason.Message}))
+// left is the status of a cluster of which processes are left after the result.
+func (c *cluster) left(st *runstate.State) launcher.Status {
+	s := c.status(rundir.Ended, st)
+	s.Phase, s.Exit, s.Reason = runstate.Draining, nil, runstate.Reason{Code: "ProcessesLeft", Message: "it has ended, and processes of it still run"}
+	return due(s, runstate.Verdict{Cause: st.Exit.Cause, Message: s.Reason.Message})
 }
 
 // follow sends states from the keeper's API until it does not answer.
