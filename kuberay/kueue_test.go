@@ -76,7 +76,7 @@ func (b bed) kueueQueued(t *testing.T) {
 	if err != nil || len(begun.Items) > 0 {
 		t.Errorf("a pod of a keeper that is not admitted: %v, %v", begun, err)
 	}
-	all, err := b.l.List(t.Context(), launcher.Selector{})
+	all, err := b.l.List(t.Context(), launcher.Selector{Whole: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func (b bed) kueueTakenBack(t *testing.T) {
 		}
 	}
 	r.until(t, "Kueue's reason", func(st launcher.Status) bool {
-		return st.Reason.Code == "HeldByQueue" && strings.HasPrefix(st.Reason.Message, "Kueue has not admitted the cluster to queue default")
+		return st.Phase == runstate.Suspended && strings.HasPrefix(st.Reason.Message, "Kueue has taken the cluster back to queue default")
 	})
 	if e, _ := r.ended(t); e.Cause != runstate.CauseLost || !e.Retryable {
 		t.Errorf("%+v", e)

@@ -3,9 +3,14 @@ package kuberay
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/rayctl/rayctl/kuberay/collect"
+	"github.com/rayctl/rayctl/kuberay/due"
 	"github.com/rayctl/rayctl/kuberay/observe"
 	"github.com/rayctl/rayctl/kuberay/result"
 	"github.com/rayctl/rayctl/launcher"
@@ -13,8 +18,8 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// List reads the Jobs, RayClusters and pods of the namespace: three requests for any number of clusters. The result lacks what only keepers
-// have, such as the job's state.
+// List reads the Jobs, RayClusters and pods of the namespace: three requests for any number of clusters. With sel.Whole it also reads the gangs and the events,
+// and asks the keepers.
 func (l *Launcher) List(ctx context.Context, sel launcher.Selector) ([]launcher.Status, error) {
 	c, err := l.kube(ctx)
 	if err != nil {
@@ -24,16 +29,24 @@ func (l *Launcher) List(ctx context.Context, sel launcher.Selector) ([]launcher.
 	if err != nil {
 		return nil, err
 	}
+	if len(sel.Names) > 0 {
+		maps.DeleteFunc(all, func(name string, _ *observe.Snapshot) bool { return !slices.Contains(sel.Names, name) })
+	}
+	var states map[string]*runstate.State
+	if sel.Whole {
+		states = l.keepersOf(ctx, all)
+	}
 	var out []launcher.Status
 	for name, o := range all {
-		if len(sel.Names) > 0 && !slices.Contains(sel.Names, name) {
-			continue
-		}
 		var s launcher.Status
-		if o.Gone() {
-			s = observe.FinalStatus(launcher.ID(name), c.Namespace, o, result.Of(o))
-		} else {
-			s = observe.LivingStatus(launcher.ID(name), c.Namespace, o, nil, "")
+		switch id := launcher.ID(name); {
+		case o.Gone():
+			s = observe.FinalStatus(id, c.Namespace, o, result.Of(o))
+		case sel.Whole:
+			s = l.living(&due.Judge{Namespace: c.Namespace, ID: id}, o, states[name], "")
+		default:
+			s = observe.LivingStatus(id, c.Namespace, o, nil, "")
+			s.Reason, s.Unreachable = runstate.Reason{}, "" // it may be another one with what was not read
 		}
 		s.Theirs = s.Ours && !observe.SameOwner(s.Owner, l.owner)
 		if matches(s, sel) {
@@ -43,6 +56,37 @@ func (l *Launcher) List(ctx context.Context, sel launcher.Selector) ([]launcher.
 	slices.SortStableFunc(out, func(a, b launcher.Status) int { return a.Created.Compare(b.Created) })
 	return out, nil
 }
+
+// keepersOf asks the keepers that run for their states, as Watch does. One that does not answer is left out.
+func (l *Launcher) keepersOf(ctx context.Context, all map[string]*observe.Snapshot) map[string]*runstate.State {
+	ctx, cancel := context.WithTimeout(ctx, look)
+	defer cancel()
+	var mu sync.Mutex
+	var asking errgroup.Group
+	asking.SetLimit(askedAtOnce)
+	states := map[string]*runstate.State{}
+	for name, o := range all {
+		if !observe.KeeperRuns(o) && l.resident(launcher.ID(name)) == nil {
+			continue
+		}
+		asking.Go(func() error {
+			st, err := l.stateOf(ctx, launcher.ID(name))
+			if err != nil {
+				l.log.Debug("the keeper does not answer", "cluster", name, "error", err)
+				return nil
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			states[name] = st
+			return nil
+		})
+	}
+	_ = asking.Wait() // no function of it fails
+	return states
+}
+
+// askedAtOnce bounds the connections through the API server that List has at one moment.
+const askedAtOnce = 16
 
 func matches(s launcher.Status, sel launcher.Selector) bool {
 	abandoned := s.Phase.Ended() && s.Exit != nil && s.Exit.Cause == runstate.CauseAbandoned // as if it had never been

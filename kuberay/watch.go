@@ -109,8 +109,8 @@ func (w *watcher) run(ctx context.Context) {
 			default:
 			}
 		}
-		end := w.judge.End(o, w.state, w.l.resident(w.id) != nil)
-		if !w.awaitsKeeper(o) && !w.send(ctx, w.living(o, end)) {
+		s := w.l.living(&w.judge, o, w.state, w.objects.Trouble())
+		if !w.awaitsKeeper(o) && !w.send(ctx, s) {
 			return
 		}
 		select {
@@ -127,10 +127,10 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-// living is the status of a cluster that is not gone.
-func (w *watcher) living(o *observe.Snapshot, end *launcher.End) launcher.Status {
-	s := observe.LivingStatus(w.id, w.c.Namespace, o, w.state, w.objects.Trouble())
-	s.Due = end
+// living is the status of a cluster that is not gone, for Watch and List. st is nil where the keeper has not answered.
+func (l *Launcher) living(judge *due.Judge, o *observe.Snapshot, st *runstate.State, trouble string) launcher.Status {
+	s := observe.LivingStatus(judge.ID, judge.Namespace, o, st, trouble)
+	s.Due = judge.End(o, st, l.resident(judge.ID) != nil)
 	return s
 }
 

@@ -151,6 +151,9 @@ type Selector struct {
 	Names  []string          // any; empty: all
 	All    bool              // finished records too
 	Others bool              // Ray clusters that rayctl did not start, too
+	// Whole: each status is what Watch would send first. Without it a launcher may leave out Reason and what only keepers know, where that would cost requests
+	// beyond those that find the clusters.
+	Whole bool
 }
 
 // Matches reports whether phase and labels of a cluster are selected. Launchers apply Names and Others, which decide what is queried at all.

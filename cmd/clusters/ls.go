@@ -66,7 +66,7 @@ func runLs(ctx context.Context, a *app.App, o *lsOptions) error {
 	var all []launcher.Status
 	var failed error
 	for _, l := range ls {
-		found, err := l.List(ctx, launcher.Selector{Labels: labels, All: o.all, Others: o.others})
+		found, err := l.List(ctx, launcher.Selector{Labels: labels, All: o.all, Others: o.others, Whole: true})
 		if err != nil {
 			failed = err
 			continue

@@ -7,10 +7,12 @@ import (
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/rayctl/rayctl/kuberay/gang"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -62,4 +64,17 @@ func (c *Client) RequireQueue(ctx context.Context, p *objects.Plan) error {
 		return launcher.Fail(runstate.CodeStartFailed, err, "change kuberay.queue to one that `kubectl get queues."+p.Scheduler.Resource().Group+"` lists", "%s cannot start: %s has no queue %s", p.Spec.Name, p.Scheduler.Title(), name)
 	}
 	return nil
+}
+
+// Gangs reads the objects of a gang scheduler in the namespace, by their names.
+func (c *Client) Gangs(ctx context.Context, g gang.Scheduler) (map[string]*unstructured.Unstructured, error) {
+	list, err := c.Dynamic.Resource(g.Resource()).Namespace(c.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, Explain(err, "list", g.Resource().GroupResource().String(), c)
+	}
+	byName := map[string]*unstructured.Unstructured{}
+	for i := range list.Items {
+		byName[list.Items[i].GetName()] = &list.Items[i]
+	}
+	return byName, nil
 }

@@ -51,14 +51,28 @@ func WatchEvents(client rest.Interface, namespace, object string) cache.ListerWa
 	return cache.NewListWatchFromClient(client, "events", namespace, fields.OneTermEqualSelector("involvedObject.name", object))
 }
 
-// WatchPodEvents watches the events of type Normal of all pods of a namespace, without some reasons: nothing but the reason distinguishes those of a cluster's
-// pods, of which there may be thousands, from others.
+// WatchPodEvents watches PodEvents of a namespace.
 func WatchPodEvents(client rest.Interface, namespace string, without ...string) cache.ListerWatcher {
+	return cache.NewListWatchFromClient(client, "events", namespace, PodEvents(without...))
+}
+
+// PodEvents are the events of type Normal of all pods of a namespace, without some reasons: nothing but the reason distinguishes those of a cluster's
+// pods, of which there may be thousands, from others.
+func PodEvents(without ...string) fields.Selector {
 	only := []fields.Selector{fields.OneTermEqualSelector("involvedObject.kind", "Pod"), fields.OneTermEqualSelector("type", corev1.EventTypeNormal)}
 	for _, reason := range without {
 		only = append(only, fields.OneTermNotEqualSelector("reason", reason))
 	}
-	return cache.NewListWatchFromClient(client, "events", namespace, fields.AndSelectors(only...))
+	return fields.AndSelectors(only...)
+}
+
+// Events reads events of the namespace.
+func (c *Client) Events(ctx context.Context, selector fields.Selector) ([]corev1.Event, error) {
+	list, err := c.Core.CoreV1().Events(c.Namespace).List(ctx, metav1.ListOptions{FieldSelector: selector.String()})
+	if err != nil {
+		return nil, Explain(err, "list", "events", c)
+	}
+	return list.Items, nil
 }
 
 // WatchOne watches a single object of a resource without a typed client.

@@ -6,15 +6,20 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 )
 
-// All is what Kubernetes shows, by cluster.
+// All is what Kubernetes shows, by cluster. Without sel.Whole it lacks gangs and events, and with them reasons.
 func All(ctx context.Context, c *api.Client, sel launcher.Selector) (map[string]*Snapshot, error) {
 	all, now := map[string]*Snapshot{}, time.Now().UTC()
 	of := func(name string) *Snapshot {
@@ -59,7 +64,48 @@ func All(ctx context.Context, c *api.Client, sel launcher.Selector) (map[string]
 			all[name].Pods = append(all[name].Pods, p)
 		}
 	}
+	if sel.Whole {
+		return all, addReasons(ctx, c, all)
+	}
 	return all, nil
+}
+
+// addReasons adds what NewCache reads beside Jobs, RayClusters and pods: gangs and events, which have the reasons. It makes as many requests for one cluster as
+// for many.
+func addReasons(ctx context.Context, c *api.Client, all map[string]*Snapshot) error {
+	var events [2][]corev1.Event
+	gangs := make([]map[string]*unstructured.Unstructured, len(c.Served.Gangs)) // by the object's name
+	reading, ctx := errgroup.WithContext(ctx)
+	for i, selector := range []fields.Selector{fields.OneTermNotEqualSelector("involvedObject.kind", "Pod"), api.PodEvents(usualEvents...)} {
+		reading.Go(func() (err error) {
+			events[i], err = c.Events(ctx, selector)
+			return err
+		})
+	}
+	for i, g := range c.Served.Gangs {
+		reading.Go(func() (err error) {
+			gangs[i], err = c.Gangs(ctx, g)
+			return err
+		})
+	}
+	if err := reading.Wait(); err != nil {
+		return err
+	}
+	var every []*corev1.Event
+	for i := range events {
+		for j := range events[i] {
+			every = append(every, &events[i][j])
+		}
+	}
+	for name, o := range all {
+		o.events = every // event finds an object's by its UID
+		for i, g := range c.Served.Gangs {
+			if object := gangs[i][g.ObjectName(name)]; object != nil {
+				o.gang = object
+			}
+		}
+	}
+	return nil
 }
 
 // SameOwner reports whether clusters of these owners, USER@HOST, belong to one person: to a user, from any machine. root is somebody else in each

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,14 +15,36 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// heldByQueue: a queueing system has not admitted the RayCluster, or the keeper's Job, or has taken it back (Kueue's preemption), and
-// has suspended it. Why is in objects of its own (Kueue's Workloads), which rayctl needs no permission to read.
+// heldByQueue: a queueing system has not admitted the RayCluster, or the keeper's Job, or has suspended it. Why is in objects of its own (Kueue's Workloads), which
+// rayctl needs no permission to read.
 func (o *Snapshot) heldByQueue() runstate.Reason {
-	if o.Cluster != nil && ptr.Deref(o.Cluster.Spec.Suspend, false) {
+	switch {
+	case o.Cluster == nil || !ptr.Deref(o.Cluster.Spec.Suspend, false):
+		return o.heldKeeper()
+	case o.wasReady() || o.Cluster.Labels[kuberayspec.KueueQueue] == "":
+		return suspended(o.Cluster)
+	default:
 		return held("cluster", o.Cluster)
 	}
-	return o.heldKeeper()
 }
+
+// reasonSuspended is the code of a RayCluster that was suspended, by somebody or by a queueing system that has taken it back (Kueue's preemption), and not of one that
+// waits in Kueue's queue for the first time.
+const reasonSuspended = "Suspended"
+
+func suspended(rc metav1.Object) runstate.Reason {
+	resume := fmt.Sprintf("`kubectl patch raycluster -n %s %s --type merge -p '{\"spec\":{\"suspend\":false}}'` lets it go on", rc.GetNamespace(), rc.GetName())
+	if queue := rc.GetLabels()[kuberayspec.KueueQueue]; queue != "" {
+		return runstate.Reason{
+			Code: reasonSuspended, Message: fmt.Sprintf("Kueue has taken the cluster back to queue %s, or somebody has suspended it (spec.suspend of the RayCluster)", queue),
+			Hint: fmt.Sprintf("`kubectl describe workloads -n %s` shows why", rc.GetNamespace()),
+		}
+	}
+	return runstate.Reason{Code: reasonSuspended, Message: "the RayCluster is suspended (spec.suspend), by somebody or by a queueing system", Hint: resume}
+}
+
+// wasReady reports whether the RayCluster has been ready once; KubeRay before 1.2 does not record it.
+func (o *Snapshot) wasReady() bool { return o.Cluster.Status.StateTransitionTimes[rayv1.Ready] != nil }
 
 // heldKeeper: Kueue has not admitted the keeper's Job.
 func (o *Snapshot) heldKeeper() runstate.Reason {

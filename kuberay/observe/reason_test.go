@@ -118,7 +118,12 @@ func TestReasons(t *testing.T) {
 			o.Pods, o.Job.Spec.Suspend = nil, ptr.To(true)
 			o.Job.Labels["kueue.x-k8s.io/queue-name"] = "default"
 		}, runstate.Queued, "HeldByQueue", "Kueue has not admitted the keeper to queue default yet"},
-		{"suspended", func(o *Snapshot) { o.Pods, o.Cluster.Spec.Suspend = nil, ptr.To(true) }, runstate.Queued, "HeldByQueue", "a queueing system has not admitted the cluster yet"},
+		{"suspended", func(o *Snapshot) { o.Pods, o.Cluster.Spec.Suspend = nil, ptr.To(true) }, runstate.Suspended, "Suspended", "the RayCluster is suspended (spec.suspend)"},
+		{"Kueue, taken back", func(o *Snapshot) {
+			o.Pods, o.Cluster.Namespace, o.Cluster.Spec.Suspend = nil, "rl", ptr.To(true)
+			o.Cluster.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "default"}
+			o.Cluster.Status.StateTransitionTimes = map[rayv1.ClusterState]*metav1.Time{rayv1.Ready: {Time: launched}}
+		}, runstate.Suspended, "Suspended", "Kueue has taken the cluster back to queue default"},
 		{"image", func(o *Snapshot) {
 			onNode(o, waiting("ErrImagePull", `failed to resolve reference "nosuch:1": not found`))
 		},

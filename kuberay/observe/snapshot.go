@@ -100,6 +100,8 @@ func (o *Snapshot) phase() (runstate.Phase, runstate.Reason, time.Time) {
 		return runstate.Draining, runstate.Reason{Code: "Deleting", Message: fmt.Sprintf("pods left: %d", len(o.rayPods()))}, o.Now
 	case held != "":
 		return runstate.Draining, runstate.Reason{Code: "SidecarRuns", Message: held, Hint: "`rayctl down " + o.Job.Name + "` deletes the rest"}, o.Now
+	case reason.Code == reasonSuspended:
+		return runstate.Suspended, reason, o.Now
 	case head == nil || head.Spec.NodeName == "":
 		return runstate.Queued, reason, o.created()
 	case o.Cluster != nil && o.Cluster.Status.State == rayv1.Ready && ready == wanted && reason.Code == "": //nolint:staticcheck // KubeRay 1.4 has nothing better

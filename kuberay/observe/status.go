@@ -34,6 +34,9 @@ func LivingStatus(id launcher.ID, namespace string, o *Snapshot, st *runstate.St
 	case st.Phase == runstate.Starting && reason.Code != "":
 		s.Reason = reason // it is more exact than "1 of 3 nodes are alive"
 	}
+	if r := o.takenAway(); r.Code == reasonSuspended && s.Phase != runstate.Draining {
+		s.Phase, s.Reason = runstate.Suspended, r
+	}
 	if r := MeshRefusal(o, st); r.Code != "" && s.Phase != runstate.Draining {
 		s.Phase, s.Reason = runstate.Provisioning, r
 	}
@@ -45,6 +48,9 @@ func LivingStatus(id launcher.ID, namespace string, o *Snapshot, st *runstate.St
 	}
 	describe(&s, id, namespace, o)
 	s.Unreachable = trouble
+	if trouble == "" && st == nil && o.Job != nil && s.Phase == runstate.Ready {
+		s.Unreachable = "the keeper does not answer, and only it knows whether all nodes are alive in Ray: this is what Kubernetes shows of the pods"
+	}
 	return s
 }
 

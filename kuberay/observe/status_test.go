@@ -2,9 +2,13 @@ package observe
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -49,7 +53,32 @@ func TestAutoscaledGroups(t *testing.T) {
 func TestTakenBack(t *testing.T) {
 	o := scene(func(o *Snapshot) { o.Pods, o.Cluster.Spec.Suspend = nil, ptr.To(true) })
 	got := LivingStatus("c", "n", o, &runstate.State{Phase: runstate.Ready}, "")
-	if got.Phase != runstate.Ready || got.Reason.Code != "HeldByQueue" {
+	if got.Phase != runstate.Suspended || got.Reason.Code != reasonSuspended {
+		t.Errorf("%+v", got)
+	}
+	if got := LivingStatus("c", "n", o, nil, ""); got.Phase != runstate.Suspended || got.Unreachable != "" {
+		t.Errorf("as Kubernetes shows it: %+v", got)
+	}
+	o.Job.DeletionTimestamp = &metav1.Time{Time: launched}
+	if got := LivingStatus("c", "n", o, &runstate.State{Phase: runstate.Ready}, ""); got.Phase != runstate.Draining {
+		t.Errorf("that ends: %+v", got)
+	}
+}
+
+// TestReadyByPods: pods that are ready are no nodes in Ray, which only the keeper knows of.
+func TestReadyByPods(t *testing.T) {
+	o := scene(func(o *Snapshot) {
+		onNode(o, corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
+		o.Cluster.Status.State = rayv1.Ready //nolint:staticcheck // see phase
+		for _, p := range o.Pods {
+			p.Spec.NodeName, p.Status.Conditions = "node1", []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		}
+	})
+	if got := LivingStatus("c", "n", o, nil, ""); got.Phase != runstate.Ready || !strings.Contains(got.Unreachable, "the keeper does not answer") {
+		t.Errorf("%s, %q", got.Phase, got.Unreachable)
+	}
+	st := &runstate.State{Phase: runstate.Starting, Groups: []runstate.Group{{Name: "head", Ready: 1, Wanted: 1}, {Name: "w", Wanted: 1}}}
+	if got := LivingStatus("c", "n", o, st, ""); got.Phase != runstate.Starting || got.Unreachable != "" || got.Groups[1].Ready != 0 {
 		t.Errorf("%+v", got)
 	}
 }
