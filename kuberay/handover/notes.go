@@ -2,6 +2,7 @@ package handover
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"time"
 
@@ -12,15 +13,12 @@ import (
 // noteLimit bounds a note of the state: a Secret has room for 1 MiB (Kubernetes' documentation, "Secrets"), and has the programs in it, too.
 const noteLimit = 256 << 10
 
-// NotesOf are the notes about a state. The nodes are left out: there may be thousands of them, and the next keeper gets them from Ray.
+// NotesOf are the notes about a state. Of one that is too large only the state is left out: that the job was submitted, and the deadlines, are notes of their own.
 func NotesOf(st *runstate.State) map[string]string {
-	known := *st
-	known.Nodes, known.GPUs, known.LastRenewal, known.Deadlines.Idle, known.Revision = nil, nil, nil, nil, 0 // or each renewal would be a note
-	text, err := json.Marshal(known)
-	if err != nil || len(text) > noteLimit {
-		return nil
+	news := map[string]string{}
+	if text := noteOfState(st); text != "" {
+		news[objects.StateKey] = text
 	}
-	news := map[string]string{objects.StateKey: string(text)}
 	if j := st.Job; j != nil && j.State != runstate.JobWaiting {
 		news[objects.SubmittedKey] = strconv.Itoa(st.Attempt)
 	}
@@ -28,6 +26,22 @@ func NotesOf(st *runstate.State) map[string]string {
 		news[objects.DeadlinesKey] = NoteOfDeadlines(st.Deadlines)
 	}
 	return news
+}
+
+// noteOfState is a state without its nodes: there may be thousands of them, and the next keeper gets them from Ray. One that is too large also lacks the events of
+// nodes; "" where that is not enough.
+func noteOfState(st *runstate.State) string {
+	known := *st
+	known.Nodes, known.GPUs, known.LastRenewal, known.Deadlines.Idle, known.Revision = nil, nil, nil, nil, 0 // or each renewal would be a note
+	text, err := json.Marshal(known)
+	if err == nil && len(text) > noteLimit {
+		known.Timeline = slices.DeleteFunc(slices.Clone(known.Timeline), func(e runstate.Event) bool { return e.Kind == runstate.EventNode })
+		text, err = json.Marshal(known)
+	}
+	if err != nil || len(text) > noteLimit {
+		return ""
+	}
+	return string(text)
 }
 
 // NoteOfDeadlines are the deadlines that time alone does not move, as keeper/rayctl_keeper/run/limits/limits.py reads them.

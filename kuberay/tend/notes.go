@@ -2,6 +2,7 @@ package tend
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/rayctl/rayctl/kuberay/api"
@@ -25,7 +26,7 @@ func (t *Cluster) noteProgress(st *runstate.State) {
 	}
 	news := handover.NotesOf(st)
 	submits := news[objects.SubmittedKey] != t.noted[objects.SubmittedKey]
-	if news[objects.StateKey] == "" || news[objects.StateKey] == t.noted[objects.StateKey] {
+	if maps.Equal(news, t.noted) {
 		t.newSince = time.Time{}
 		return
 	}

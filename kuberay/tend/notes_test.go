@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -13,7 +14,26 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/objects"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
+
+// TestLargeStateIsNoted: of a state that no Secret has room for, what is a note of its own is noted, once.
+func TestLargeStateIsNoted(t *testing.T) {
+	c := New(nil, "x", slog.New(slog.DiscardHandler), nil)
+	large := &runstate.State{Attempt: 2, Job: &runstate.Job{State: runstate.JobRunning, Message: strings.Repeat("m", 1<<20)}}
+	c.noteProgress(large)
+	c.noteProgress(large)
+	if len(c.notes) != 1 {
+		t.Fatalf("%d notes", len(c.notes))
+	}
+	if news := <-c.notes; news[objects.SubmittedKey] != "2" || len(news) != 1 {
+		t.Errorf("noted: %v", news)
+	}
+	c.noteProgress(large)
+	if len(c.notes) != 0 {
+		t.Error("the same is noted again")
+	}
+}
 
 // TestNoteIsWrittenAgain: an API server that cannot take the note of the submission now gets it once more.
 func TestNoteIsWrittenAgain(t *testing.T) {
