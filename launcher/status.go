@@ -61,11 +61,17 @@ func StatusOf(st *runstate.State) Status {
 		Deadlines: st.Deadlines, EndOnDisconnect: st.EndOnDisconnect,
 		Timeline: inOrder(st.Timeline), Attempts: slices.Clone(st.Attempts), Exit: clone(st.Exit),
 	}
-	if s.Phase.Ended() {
+	switch {
+	case s.Phase == "": // the keeper writes its state before it has looked at anything
+		s.Phase, s.Reason = runstate.Provisioning, KeeperStarts
+	case s.Phase.Ended():
 		s.ended()
 	}
 	return s
 }
+
+// KeeperStarts is the reason of a cluster whose keeper has not said anything yet.
+var KeeperStarts = runstate.Reason{Code: "StartingKeeper", Message: "the keeper is starting"}
 
 // ended marks allocations, nodes and job as ended with the cluster. The last state of a keeper has them as it saw them last, which may be alive: it ends
 // nodes without asking Ray, and where it was killed nobody saw the end.

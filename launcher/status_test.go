@@ -81,3 +81,10 @@ func TestTimelineIsSorted(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
+
+// TestFirstStatus: a keeper's first state document has no phase.
+func TestFirstStatus(t *testing.T) {
+	if s := launcher.StatusOf(&runstate.State{Name: "a", Attempt: 1}); s.Phase != runstate.Provisioning || s.Reason != launcher.KeeperStarts {
+		t.Errorf("%q, %+v", s.Phase, s.Reason)
+	}
+}

@@ -22,7 +22,7 @@ func LivingStatus(id launcher.ID, namespace string, o *Snapshot, st *runstate.St
 	switch {
 	case st != nil && st.Phase == runstate.Queued && gangQueued(st) && phase != runstate.Draining: // the head of these workers is early, and there
 		s.Reason = orReason(waitingWorkers(st, o.Reason()), st.Reason.Code, st.Reason.Message)
-	case st == nil || st.Phase == runstate.Provisioning || st.Phase == runstate.Queued || phase == runstate.Draining:
+	case st == nil || s.Phase == runstate.Provisioning || st.Phase == runstate.Queued || phase == runstate.Draining:
 		s.Phase, s.Reason, s.Since = phase, reason, since
 		if st != nil && phase == runstate.Ready {
 			s.Phase = runstate.Starting // only the keeper knows that all nodes are alive in Ray

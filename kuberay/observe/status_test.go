@@ -65,6 +65,14 @@ func TestTakenBack(t *testing.T) {
 	}
 }
 
+// TestFirstStatus: a keeper's first state document says nothing, and Kubernetes does.
+func TestFirstStatus(t *testing.T) {
+	o := scene(func(o *Snapshot) { unscheduled(o.Pods[0], "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.") })
+	if got := LivingStatus("c", "n", o, &runstate.State{}, ""); got.Phase != runstate.Queued || got.Reason.Code != "Unschedulable" {
+		t.Errorf("%q, %+v", got.Phase, got.Reason)
+	}
+}
+
 // TestReadyByPods: pods that are ready are no nodes in Ray, which only the keeper knows of.
 func TestReadyByPods(t *testing.T) {
 	o := scene(func(o *Snapshot) {

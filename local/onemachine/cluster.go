@@ -46,8 +46,7 @@ func (l *Launcher) open(id launcher.ID) (*cluster, error) {
 func (c *cluster) status(how rundir.Life, st *runstate.State) launcher.Status {
 	if st == nil {
 		st = &runstate.State{
-			Name: c.Name, Launcher: c.l.Name(), Attempt: 1, Phase: runstate.Provisioning, Since: c.Record.Created,
-			Reason: runstate.Reason{Code: "StartingKeeper", Message: "the keeper is starting"},
+			Name: c.Name, Launcher: c.l.Name(), Attempt: 1, Phase: runstate.Provisioning, Since: c.Record.Created, Reason: launcher.KeeperStarts,
 		}
 	}
 	s := launcher.StatusOf(st)
