@@ -134,6 +134,15 @@ func TestRefusalsEndTheLaunch(t *testing.T) {
 			big.Spec.Containers[0].Resources = smallContainer("2Gi")
 			b.awaitRefused(t, big, "maximum memory usage")
 		}, nil, runstate.CodeStartFailed, []string{"maximum memory usage per Container is 1Gi, but limit is 3Gi", "change head.memory, or ask for another LimitRange"}},
+		{"a default below the request", func(t *testing.T, b bed) {
+			b.Create(t, b.namespace, `{apiVersion: v1, kind: LimitRange, metadata: {name: usual}, spec: {limits: [{type: Container, default: {cpu: 150m}, defaultRequest: {cpu: 10m}}]}}`)
+			busy := anyPod()
+			busy.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("200m")}
+			b.awaitRefused(t, busy, "must be less than or equal to cpu limit")
+		}, nil, runstate.CodeStartFailed, []string{"a pod of the head is refused", "the pod sets no limit of cpu itself: 150m is the default of a LimitRange of the namespace", "change head.cpus or head.kuberay.limits, or ask for another LimitRange"}},
+		{"suspended", func(*testing.T, bed) {}, func(s *spec.ClusterSpec) {
+			s.Sections = kuberayspec.In(&kuberayspec.Section{Patch: spec.Object{"spec": map[string]any{"suspend": true}}})
+		}, runstate.CodeSpec, []string{"suspend: true keeps KubeRay from making its pods"}},
 		{"profile", func(t *testing.T, b bed) {
 			b.level(t, "restricted")
 			b.awaitRefused(t, anyPod(), "violates PodSecurity")

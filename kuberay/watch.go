@@ -139,7 +139,7 @@ func (w *watcher) awaitsKeeper(o *observe.Snapshot) bool {
 	return w.sent == nil && w.state == nil && !w.mute && w.l.resident(w.id) == nil && observe.KeeperRuns(o) && time.Since(w.begun) < look
 }
 
-// final is the keeper's last word, if that was its final one; else the record's state document. nil: there is none, or ctx has ended.
+// final is the keeper's last word, if that was its final one; else the record's state document. Without one it is the keeper's last word, nil if there is none.
 func (w *watcher) final(ctx context.Context, o *observe.Snapshot) *runstate.State {
 	if r := w.l.resident(w.id); r != nil {
 		return keptHere(ctx, r)
@@ -151,11 +151,11 @@ func (w *watcher) final(ctx context.Context, o *observe.Snapshot) *runstate.Stat
 		return st
 	}
 	if o.Record != nil { // its pod may be missing in what was mirrored
-		if st, err := result.Read(ctx, w.c, o.Record); err == nil {
+		if st, err := result.Read(ctx, w.c, o.Record); err == nil && st != nil {
 			return st
 		}
 	}
-	return nil
+	return w.state
 }
 
 // send sends a status that differs from the last.

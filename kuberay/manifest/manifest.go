@@ -174,8 +174,23 @@ func (m *Manifest) setCluster(text []byte, path ...string) error {
 	if len(text) == 0 {
 		return m.errorf("a cluster needs at least headGroupSpec", "has no %s", strings.Join(path, "."))
 	}
-	m.set("kuberay.rayCluster", string(text))
+	m.set("kuberay.rayCluster", m.unsuspended(text))
 	return nil
+}
+
+// unsuspended is a cluster's spec without suspend: true, with which KubeRay would make nothing. Where Kueue holds RayClusters it sets that itself.
+func (m *Manifest) unsuspended(spec []byte) string {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(spec, &fields) != nil || string(fields["suspend"]) != "true" {
+		return string(spec)
+	}
+	delete(fields, "suspend")
+	text, err := json.Marshal(fields)
+	if err != nil {
+		panic("manifest: " + err.Error()) // impossible: it was decoded
+	}
+	m.note("suspend: true of the RayCluster is left out: rayctl starts the cluster, and Kueue suspends one that it holds itself")
+	return string(text)
 }
 
 // readRest takes ConfigMaps, which pods mount, and names what else is in the file.

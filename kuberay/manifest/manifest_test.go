@@ -76,6 +76,22 @@ func TestRayJob(t *testing.T) {
 	}
 }
 
+// TestSuspended: a RayCluster that KubeRay would make nothing of is started.
+func TestSuspended(t *testing.T) {
+	for _, text := range []string{
+		"apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: x}\nspec: {suspend: true, " + cluster + "}\n",
+		"apiVersion: ray.io/v1\nkind: RayJob\nmetadata: {name: x}\nspec: {entrypoint: a, rayClusterSpec: {suspend: true, " + cluster + "}}\n",
+	} {
+		m, err := Detect("f.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rc := keys(m)["kuberay.rayCluster"]; strings.Contains(rc, "suspend") || !strings.Contains(rc, "headGroupSpec") || !strings.Contains(strings.Join(m.Notes, ""), "suspend: true of the RayCluster is left out") {
+			t.Errorf("%s, %q", rc, m.Notes)
+		}
+	}
+}
+
 func TestRefused(t *testing.T) {
 	rayJob := func(more string) string {
 		return "apiVersion: ray.io/v1\nkind: RayJob\nmetadata: {name: j}\nspec:\n  rayClusterSpec: {" + cluster + "}\n" + more

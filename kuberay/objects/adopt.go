@@ -35,15 +35,15 @@ func Adopt(s *spec.ClusterSpec) (*Adopted, error) {
 	}
 	text, err := json.Marshal(kuberayspec.Of(s).RayCluster)
 	if err != nil {
-		return nil, badCluster("%v", err)
+		return nil, badCluster("", "%v", err)
 	}
 	a := &Adopted{}
 	if err := kyaml.UnmarshalStrict(text, &a.spec); err != nil {
-		return nil, badCluster("%v", err)
+		return nil, badCluster("", "%v", err)
 	}
 	head := &a.spec.HeadGroupSpec.Template
 	if len(head.Spec.Containers) == 0 {
-		return nil, badCluster("the head has no container")
+		return nil, badCluster("", "the head has no container")
 	}
 	s.Head.NodeResources = resourcesOf(head)
 	kuberayspec.Of(s).KeeperImage = cmp.Or(kuberayspec.Of(s).KeeperImage, s.Head.Image)
@@ -53,7 +53,7 @@ func Adopt(s *spec.ClusterSpec) (*Adopted, error) {
 	for i := range a.spec.WorkerGroupSpecs {
 		g := &a.spec.WorkerGroupSpecs[i]
 		if len(g.Template.Spec.Containers) == 0 {
-			return nil, badCluster("the group %q has no container", g.GroupName)
+			return nil, badCluster("", "the group %q has no container", g.GroupName)
 		}
 		s.Workers = append(s.Workers, groupOf(g, ptr.Deref(a.spec.EnableInTreeAutoscaling, false)))
 	}
@@ -61,8 +61,8 @@ func Adopt(s *spec.ClusterSpec) (*Adopted, error) {
 	return a, err
 }
 
-func badCluster(format string, args ...any) error {
-	return launcher.Fail(runstate.CodeSpec, nil, "compare it with KubeRay's reference of ray.io/v1", "the RayCluster cannot be taken: %s", fmt.Sprintf(format, args...))
+func badCluster(hint, format string, args ...any) error {
+	return launcher.Fail(runstate.CodeSpec, nil, cmp.Or(hint, "compare it with KubeRay's reference of ray.io/v1"), "the RayCluster cannot be taken: %s", fmt.Sprintf(format, args...))
 }
 
 // groupOf counts the nodes of a group. The gang is what is to be there at the start; with an autoscaler the least of it.

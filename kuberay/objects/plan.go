@@ -59,9 +59,29 @@ func NewPlan(s *spec.ClusterSpec, namespace, owner string, served gang.Served) (
 		return nil, err
 	}
 	var err error
-	p.Scheduler, err = p.chooseScheduler(served)
-	return p, err
+	if p.Scheduler, err = p.chooseScheduler(served); err != nil {
+		return p, err
+	}
+	return p, p.checkMade()
 }
+
+// checkMade refuses a RayCluster of which KubeRay would make nothing: the launch would wait for its pods for ever.
+func (p *Plan) checkMade() error {
+	rc, err := p.RayCluster()
+	if err != nil {
+		return err
+	}
+	if ptr.Deref(rc.Spec.Suspend, false) {
+		return badCluster("leave suspend out: where Kueue holds RayClusters it sets that itself", "suspend: true keeps KubeRay from making its pods")
+	}
+	if by := ptr.Deref(rc.Spec.ManagedBy, kubeRayManages); by != kubeRayManages {
+		return badCluster("leave managedBy out, or launch it in the Kubernetes that makes its pods", "managedBy: %s keeps the KubeRay operator of this Kubernetes from making its pods", by)
+	}
+	return nil
+}
+
+// kubeRayManages is the value of managedBy with which the operator makes a RayCluster's pods, as without one.
+const kubeRayManages = "ray.io/kuberay-operator"
 
 // rayAtLeast compares Ray's version, which NewPlan has checked.
 func (p *Plan) rayAtLeast(v string) bool {

@@ -22,6 +22,23 @@ const (
 )
 
 // TestStaying: autoscalers leave the pods of a gang alone, also of a RayCluster that is taken as it is, unless the file sets the annotation itself.
+// TestNeverMade: a RayCluster of which KubeRay would make nothing is refused before anything is created.
+func TestNeverMade(t *testing.T) {
+	const rayCluster = "name: x\nlauncher: kuberay\nkuberay: {rayCluster: {%s rayVersion: 2.60.0, headGroupSpec: {rayStartParams: {}, template: {spec: {containers: [{name: h, image: 'rayproject/ray:2.60.0'}]}}}}}\n"
+	for text, want := range map[string]string{
+		fmt.Sprintf(rayCluster, "suspend: true,"):                        "suspend: true keeps KubeRay from making its pods",
+		smallFile + "kuberay: {patch: {spec: {suspend: true}}}\n":        "suspend: true keeps KubeRay from making its pods",
+		fmt.Sprintf(rayCluster, "managedBy: kueue.x-k8s.io/multikueue,"): "managedBy: kueue.x-k8s.io/multikueue keeps the KubeRay operator",
+		fmt.Sprintf(rayCluster, "managedBy: ray.io/kuberay-operator,"):   "",
+		fmt.Sprintf(rayCluster, "suspend: false,"):                       "",
+	} {
+		_, err := NewPlan(spec.For(decode(t, text), kuberayspec.Name), "rl", "ann@laptop", gangs(false))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 func TestStaying(t *testing.T) {
 	adopted := "name: small\nlauncher: kuberay\nkuberay: {rayCluster: {rayVersion: 2.60.0, headGroupSpec: {rayStartParams: {}, template: {%s" +
 		"spec: {containers: [{name: ray, image: rayproject/ray:2.60.0}]}}}}}\njob: {entrypoint: python train.py}\n"

@@ -46,6 +46,7 @@ type Wanted struct {
 var (
 	refusedObject = regexp.MustCompile(`(?s)\b[Pp]ods? "[^"]*" is (?:forbidden|invalid): (.*)`)
 	quotaExceeded = regexp.MustCompile(`exceeded quota: ([^,]+), requested: (.*), used: (.*), limited: (.*)$`)
+	aboveLimit    = regexp.MustCompile(`must be less than or equal to (\S+) limit of ([0-9A-Za-z.]*[0-9A-Za-z])`)
 	quotaSilent   = regexp.MustCompile(`failed quota: ([^:]+): must specify (.*)$`)
 )
 
@@ -76,6 +77,10 @@ func (r RefusedPod) Explain(message, unknown string) runstate.Reason {
 		}
 	case strings.Contains(text, "usage per") || strings.Contains(text, "limit to request ratio per"):
 		out.Code, out.Hint = limitRange, r.Answer(KeysFor(text, strings.Contains(text, "no limit is specified")), "or ask for another LimitRange")
+	case aboveLimit.MatchString(text) && r.defaultLimit(aboveLimit.FindStringSubmatch(text)[1]):
+		m := aboveLimit.FindStringSubmatch(text)
+		text += fmt.Sprintf("; the pod sets no limit of %s itself: %s is the default of a LimitRange of the namespace", m[1], m[2])
+		out.Code, out.Hint = limitRange, r.Answer(append(KeysFor(m[1], false), ownLimits), "or ask for another LimitRange")
 	case strings.Contains(text, "error looking up service account"):
 		out.Code, out.Hint = notThere, "create it, or set kuberay.serviceAccountName"
 		if r.File == "" { // of keeper or record
@@ -91,6 +96,14 @@ func (r RefusedPod) Explain(message, unknown string) runstate.Reason {
 	}
 	out.Message = fmt.Sprintf("a pod of %s is refused: %s", r.Part, api.OneLine(text))
 	return out
+}
+
+// defaultLimit reports whether a limit of the resource is not the pod's own: a LimitRange gives one to containers that have none.
+func (r RefusedPod) defaultLimit(resource string) bool {
+	return !slices.ContainsFunc(r.template.Containers, func(c corev1.Container) bool {
+		_, own := c.Resources.Limits[corev1.ResourceName(resource)]
+		return own
+	})
 }
 
 // refusedRay finds out whose pod KubeRay could not create: the condition's reason has head or worker, the pod's name has the group.

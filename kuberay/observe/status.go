@@ -120,10 +120,10 @@ func (o *Snapshot) Owner() (string, bool) {
 	return m.GetAnnotations()[objects.AnnotationOwner], true
 }
 
-// FinalStatus is the last one. st is nil where nobody could keep a result.
+// FinalStatus is the last one. st is the result; the keeper's last state, without an exit, or nil where nobody could keep a result.
 func FinalStatus(id launcher.ID, namespace string, o *Snapshot, st *runstate.State) launcher.Status {
-	if st == nil {
-		st = vanished(id, o.Now)
+	if st == nil || st.Exit == nil {
+		st = vanished(id, o.Now, st)
 	}
 	s := launcher.StatusOf(st)
 	s.Phase = runstate.Gone
@@ -131,8 +131,12 @@ func FinalStatus(id launcher.ID, namespace string, o *Snapshot, st *runstate.Sta
 	return s
 }
 
-// vanished is the result of a cluster without one: somebody deleted it with its record.
-func vanished(id launcher.ID, now time.Time) *runstate.State {
+// vanished is the result of a cluster without one: somebody deleted it with its record. last is what the keeper said last; nil if nobody has heard it.
+func vanished(id launcher.ID, now time.Time, last *runstate.State) *runstate.State {
 	st := &runstate.State{Name: string(id), Launcher: "kuberay", Attempt: 1}
+	if last != nil {
+		*st = *last
+		st.Timeline = slices.Clone(st.Timeline)
+	}
 	return runstate.Conclude(st, runstate.Verdict{Cause: runstate.CauseLost, Message: "it was deleted, and left no record", At: now})
 }

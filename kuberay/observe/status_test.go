@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
@@ -67,7 +68,9 @@ func TestTakenBack(t *testing.T) {
 
 // TestFirstStatus: a keeper's first state document says nothing, and Kubernetes does.
 func TestFirstStatus(t *testing.T) {
-	o := scene(func(o *Snapshot) { unscheduled(o.Pods[0], "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.") })
+	o := scene(func(o *Snapshot) {
+		unscheduled(o.Pods[0], "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
+	})
 	if got := LivingStatus("c", "n", o, &runstate.State{}, ""); got.Phase != runstate.Queued || got.Reason.Code != "Unschedulable" {
 		t.Errorf("%q, %+v", got.Phase, got.Reason)
 	}
@@ -115,5 +118,25 @@ func TestQueuedNodes(t *testing.T) {
 	o.Cluster.Spec.WorkerGroupSpecs[0].MinReplicas = ptr.To[int32](3)
 	if got := LivingStatus("c", "n", o, st, "").Allocations; len(got) != 0 {
 		t.Errorf("of required nodes: %+v", got)
+	}
+}
+
+// TestVanished: what was known of a cluster that somebody deleted with its record stays known.
+func TestVanished(t *testing.T) {
+	o := &Snapshot{Now: launched.Add(time.Minute)}
+	st := &runstate.State{Name: "c", Attempt: 1, Phase: runstate.Ready, Groups: []runstate.Group{{Name: "head", Ready: 1, Wanted: 1}}, Job: &runstate.Job{SubmissionID: "c-1", State: runstate.JobRunning},
+		Timeline: []runstate.Event{{At: launched, Attempt: 1, Kind: runstate.EventPhase, To: string(runstate.Ready)}}}
+	got := FinalStatus("c", "n", o, st)
+	if got.Exit == nil || got.Exit.Cause != runstate.CauseLost || got.Exit.Message != "it was deleted, and left no record" || len(got.Timeline) != 2 || got.Job.State != runstate.JobFailed || len(got.Groups) != 1 {
+		t.Errorf("%+v", got)
+	}
+	if st.Exit != nil || len(st.Timeline) != 1 {
+		t.Errorf("the keeper's state was changed: %+v", st)
+	}
+	if rc := launcher.NewReceipt(launcher.NewResult(got, launcher.LogInfo{}, nil)); rc.Usage.Nodes != 1 || rc.Durations.Queued > 0 {
+		t.Errorf("%+v", rc)
+	}
+	if got := FinalStatus("c", "n", o, nil); got.Exit == nil || got.Exit.Cause != runstate.CauseLost {
+		t.Errorf("%+v", got)
 	}
 }
