@@ -36,6 +36,8 @@ func TestFaults(t *testing.T) {
 	t.Run("UnreadableToken", b.unreadableToken)
 	t.Run("Cancelled", b.cancelled)
 	t.Run("ControllerRestarts", b.controllerRestarts)
+	t.Run("ControllerAwayAtStart", b.controllerAwayAtStart)
+	t.Run("SlurmdHangs", b.slurmdHangs)
 	t.Run("NodesReplaced", b.nodesReplaced)
 	t.Run("HeadNodeDies", b.headNodeDies)
 	t.Run("NodeIsDown", b.nodeIsDown)

@@ -251,3 +251,13 @@ func (c *Cluster) Token(user string) (string, error) {
 	}
 	return token, nil
 }
+
+// HangSlurmd stops a node's slurmd with SIGSTOP, as one that hangs on a disk, until the function that it returns is called. Slurm takes the node for lost after
+// SlurmdTimeout, and cannot end what runs on it.
+func (c *Cluster) HangSlurmd(ctx context.Context, i int) (func() error, error) {
+	send := func(ctx context.Context, signal string) error {
+		_, err := c.Exec(ctx, i, fmt.Sprintf("kill -%s $(cat %s/run/slurmd-%s.pid)", signal, c.Dir, nodeName(i)))
+		return err
+	}
+	return func() error { return send(context.WithoutCancel(ctx), "CONT") }, send(ctx, "STOP")
+}

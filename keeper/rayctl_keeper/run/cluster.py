@@ -3,7 +3,8 @@
 import time
 
 from rayctl_keeper.run.limits.waiting import LAZY, POLL
-from rayctl_keeper.state.exits import AttemptLost, End
+from rayctl_keeper.run.nodes.common import AGAIN, OVER
+from rayctl_keeper.state.exits import AttemptLost, Detached, End
 from rayctl_keeper.state.model import RESTARTS, Cause, Phase
 
 STARTS = 3  # in a row without success
@@ -65,6 +66,10 @@ class Cluster:
         """Starts a lost cluster again, as the next attempt if it was in use. Raises End if job.restarts allows no further attempt."""
         message, cause = self._waiting.hopeless.lost(lost)
         kind = RESTARTS[cause]
+        if not self.in_use and self._nodes.unanswered():
+            self._ask_again(message)
+            return
+        self._confirm(message, kind)
         if not self.in_use and kind == "nodeFailure":
             self._fail_start(message)
             return
@@ -76,16 +81,37 @@ class Cluster:
             self._attempts.next(cause, message, None)
         self._start_again()
 
+    def _confirm(self, message, kind):
+        """Before a restart is spent on it: nodes of an allocation that has ended cannot start again. Raises Detached where the next attempt gets another one."""
+        taken = self._nodes.taken()
+        if taken == AGAIN and self._attempts.left(kind):
+            self._state.note("restart", Phase.LOST, "Requeued", message)
+            self._nodes.stop()
+            raise Detached()
+        if taken in (AGAIN, OVER):
+            raise self._failed(message)
+
+    def _failed(self, message):
+        """The End of a cluster that cannot start, or cannot start again."""
+        return End(Cause.LOST if self.in_use or self._attempts.used("nodeFailure") else Cause.START_FAILED, message)
+
+    def _ask_again(self, message):
+        """The batch system's controller is away for a moment: the start is repeated until lifetime.start has passed."""
+        self._state.phase(Phase.STARTING, "ControllerAway", message)
+        self._waiting.pause(LAZY)
+        self._start_again(self._limits.since["start"])
+        self._state.phase(Phase.STARTING, "ControllerAway", message)  # until a node reports
+
     def _fail_start(self, message):
         """Repeats a failed start if that may help, for example after a port was taken meanwhile, or on an overloaded host."""
         self._failed_starts += 1
         if not any(t in message for t in WORTH_ANOTHER_START) or self._failed_starts >= STARTS:
-            raise End(Cause.LOST if self._attempts.used("nodeFailure") else Cause.START_FAILED, message)
+            raise self._failed(message)
         self._state.note("restart", Phase.STARTING, "StartFailed", message)
         self._start_again()
 
-    def _start_again(self):
-        """Starts all nodes again."""
+    def _start_again(self, since=None):
+        """Starts all nodes again. since: the moment from which lifetime.start counts on; None: from now."""
         self._elastic.forget()
         self.early.forget()
         self._nodes.stop()
@@ -95,7 +121,6 @@ class Cluster:
         if self._nodes.queued and not self._nodes.granted:
             self._main.released("the queue's slot was lost")
             self.wait_for_slot()
-        self._limits.stop("start")
-        self._limits.begin("start", time.monotonic())
+        self._limits.restart("start", time.monotonic() if since is None else since)
         self._state.change(nodes=[], submissions=[], head=dict(self._state.doc["head"], session="", nodeId="", prepared=False))
         self._state.phase(Phase.STARTING, "WaitingForHead", "Ray is starting")

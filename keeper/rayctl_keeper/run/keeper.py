@@ -30,10 +30,10 @@ def main(arguments):
     os._exit(code)  # without waiting for the API's threads, which may be sending an answer that nobody reads
 
 
-def keep(run_dir, told=None, hands_over=False, companions=None, node_watch=None):
+def keep(run_dir, told=None, hands_over=False, companions=None, node_watch=None, allocation=None):
     """Claim, start the nodes, serve, live; returns the exit code. told(number) is called at each signal. hands_over: at the end it serves its result
     until the record has it, and returns 1 if it had to end before that. companions and node_watch: classes of the substrate's, which ask for further jobs, and
-    know which machines are going to be taken away."""
+    know which machines are going to be taken away. allocation: see Step.allocation."""
     keep_private()
     orders, failure = addressed(load(run_dir))
     log = opened_log(run_dir)
@@ -51,6 +51,7 @@ def keep(run_dir, told=None, hands_over=False, companions=None, node_watch=None)
     nodes = MODES[orders["start"]["mode"]](orders, run_dir, bell, log)
     if companions and orders["start"].get("companions"):
         nodes.companions = companions(orders, run_dir, bell, log)
+    nodes.allocation = allocation
     failure = failure or start(nodes, orders, run_dir)
 
     from rayctl_keeper.http import api

@@ -9,7 +9,7 @@ from unittest import mock
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.dirname(HERE))
 
-from rayctl_keeper.slurm.controller import commands
+from rayctl_keeper.slurm.controller import allocation, commands
 
 
 class Commands(unittest.TestCase):
@@ -53,6 +53,33 @@ class Commands(unittest.TestCase):
             with open(path, "w") as f:
                 f.write("#!/bin/sh\n[ \"$1\" = requeue ] || exit 0\n%s\n" % end)
             self.assertEqual(commands.requeue(), accepted)
+
+    def test_requeued_by_a_controller_that_was_away(self):
+        path, away = os.path.join(self.dir, "scontrol"), os.path.join(self.dir, "away")
+        with open(path, "w") as f:
+            f.write("#!/bin/sh\necho \"$@\" >> %s\nrm %s 2>/dev/null || exit 0\necho 'Unable to contact slurm controller (connect failure)' >&2\nexit 1\n" % (self.said, away))
+        open(away, "w").close()
+        with mock.patch.object(commands, "PAUSE", 0.01):
+            self.assertTrue(commands.requeue())
+        self.assertEqual(self.asked(), ["update JobId=7 Requeue=1", "update JobId=7 Requeue=1", "requeue 7"])
+
+    def test_requeue_that_is_refused(self):
+        with open(os.path.join(self.dir, "scontrol"), "w") as f:
+            f.write("#!/bin/sh\necho \"$@\" >> %s\necho 'Requested operation is presently disabled' >&2\nexit 1\n" % self.said)
+        self.assertFalse(commands.requeue())
+        self.assertEqual(self.asked(), ["update JobId=7 Requeue=1"])
+
+    def test_standing(self):
+        """What scontrol shows of a heterogeneous job (24.11), with a comment that looks like it."""
+        shown = ("JobId=8 HetJobId=7 HetJobOffset=1 JobName=n\n   JobState=RUNNING Reason=None\n   Requeue=1 Restarts=5\n\n"
+                 "JobId=7 HetJobId=7 HetJobOffset=0 JobName=n\n   JobState=%s Reason=None\n   Requeue=1 Restarts=%d BatchFlag=1\n   Comment=JobState=OVER Restarts=9\n")
+        for state, restarts, want in (("RUNNING", 1, "runs"), ("SUSPENDED", 1, "runs"), ("PENDING", 2, "again"), ("COMPLETING", 2, "again"), ("RUNNING", 2, "again"),
+                                      ("COMPLETING", 1, "over"), ("NODE_FAIL", 1, "over")):
+            self.scontrol(self.dir, shown % (state, restarts))
+            with mock.patch.dict(os.environ, RAYCTL_RESTARTS="1"):
+                self.assertEqual(allocation.standing(), want, (state, restarts))
+        self.scontrol(self.dir, "")
+        self.assertEqual(allocation.standing(), "")
 
     def test_may_be_queued_again(self):
         self.scontrol(self.dir, "PreemptType             = preempt/qos")

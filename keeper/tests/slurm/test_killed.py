@@ -30,6 +30,7 @@ class Killed(unittest.TestCase):
                 json.dump(content, f)
         calls = []
         with mock.patch.dict(os.environ, SLURM_JOB_ID="7"), mock.patch("rayctl_keeper.slurm.batch.killed.end_leftovers"), \
+                mock.patch("rayctl_keeper.slurm.controller.commands.insist", lambda *argv, **_: calls.append(list(argv)) or True), \
                 mock.patch("rayctl_keeper.slurm.controller.commands.subprocess.call", lambda argv, **_: calls.append(list(argv)) or 0):
             killed.conclude_attempt(directory.name)
         result = os.path.join(place, "result.json")

@@ -14,6 +14,7 @@ sys.path.insert(0, os.path.dirname(HERE))
 from rayctl_keeper.host import process
 from rayctl_keeper.node import supervisor
 from rayctl_keeper.run.nodes.step import Step
+from rayctl_keeper.slurm.controller import allocation
 
 ORDERS = {"version": 1, "name": "n", "attempt": 1, "advertise": "127.0.0.1", "dashboardHost": "127.0.0.1",
           "ray": {"python": "/opt/venv/bin/python"}, "groups": [{"name": "head", "count": 1}, {"name": "w", "count": 2}]}
@@ -60,6 +61,20 @@ class Steps(unittest.TestCase):
         child.wait()
         self.assertEqual(step.ended({pid: 4}), [("step", 4), ("w-1", 1)])
         self.assertEqual(step.report(step.members[2])["message"], "the reason")
+
+    def test_words_of_srun(self):
+        """Among what the nodes' programs write to stderr; they say whether the start is repeated."""
+        said = "Traceback\nsrun: error: Unable to confirm allocation for job 7: Unable to contact slurm controller (connect failure)\nsrun: error: and more\n"
+        step = self.step(said, "sys.stdout.flush(); import os; os.write(2, sys.argv[1].encode()); sys.exit(1)")
+        step.allocation = allocation
+        (pid, (child, _)), = step.children.items()
+        child.wait()
+        self.assertEqual(step.ended({pid: 1}), [("step", 1)])
+        self.assertEqual(step.last_words(), "Unable to confirm allocation for job 7: Unable to contact slurm controller (connect failure); and more")
+        self.assertTrue(step.unanswered())
+        step.said.clear()
+        step.take_error(b"srun: error: node1: task 0: Exited with exit code 1\n")
+        self.assertFalse(step.unanswered())
 
     def test_lines_are_short(self):
         report = {"state": "failed", "message": "caf\u00e9 \"\\\n\udce9" * 400, "directory": "/tmp/r12345678", "name": "w-0"}

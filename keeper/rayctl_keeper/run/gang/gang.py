@@ -176,7 +176,8 @@ class Gang:
     def why(self, member, code, what=""):
         """Why a child ended: what it reported, or how its process ended. It is a node's supervisor, or `what`."""
         what = "the supervisor of node " + member.name if member else what
-        return self.reported(member) or ("%s was killed by signal %d" % (what, -code) if code < 0 else "%s ended with code %d" % (what, code))
+        said = "" if member else self.nodes.last_words()
+        return self.reported(member) or ("%s was killed by signal %d" % (what, -code) if code < 0 else "%s ended with code %d" % (what, code)) + (said and ": " + said)
 
     def reported(self, member):
         """What the supervisor reported before it ended; of a step, the first that failed."""

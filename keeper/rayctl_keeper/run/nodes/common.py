@@ -13,6 +13,8 @@ from rayctl_keeper.node.groups import members
 from rayctl_keeper.run.nodes.addresses import join
 from rayctl_keeper.state.model import AllocationState
 
+# What has become of the allocation that holds the nodes: it is as it was, the substrate has taken it back and starts the run again, or it has ended.
+RUNS, AGAIN, OVER = "runs", "again", "over"
 LEAST_PORTS, MOST_PORTS = 4, 8  # of the API, the GCS, the dashboard and Ray's client server, and in their stead when the cluster starts again
 
 
@@ -64,6 +66,18 @@ class Nodes:
     def granted_as(self):
         """The substrate's name for what holds all nodes, or an early head, "" if it has none; and since when it does, in epoch seconds, None: since now."""
         return "", None
+
+    def taken(self):
+        """Whether the substrate has taken the allocation back: AGAIN or OVER. "": it has not, or that is not known."""
+        return ""
+
+    def last_words(self):
+        """What the command that starts the nodes has said last of why it failed; "" if nothing, or where there is none."""
+        return ""
+
+    def unanswered(self):
+        """Whether that command has failed because the batch system's controller did not answer: then it may be tried again."""
+        return False
 
     def start_gang(self, _serial):
         """The head, which is an early one, is alive: asks for the others, unless all start at once."""
@@ -155,11 +169,11 @@ class Nodes:
                 found.append(directory)
         return found
 
-    def launch(self, argv, name, env, stdin, stdout=None):
-        """Starts a child in a session of its own; its output goes to keeper.log, unless stdout is given."""
+    def launch(self, argv, name, env, stdin, stdout=None, stderr=None):
+        """Starts a child in a session of its own; its output goes to keeper.log, except for what stdout and stderr say."""
         out = os.open(os.path.join(self.run_dir, "keeper.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
-            child = subprocess.Popen(argv, stdin=stdin, stdout=out if stdout is None else stdout, stderr=out, env=env, start_new_session=True)
+            child = subprocess.Popen(argv, stdin=stdin, stdout=out if stdout is None else stdout, stderr=out if stderr is None else stderr, env=env, start_new_session=True)
         finally:
             os.close(out)
         self.children[child.pid] = (child, name)

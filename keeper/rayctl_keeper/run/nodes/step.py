@@ -1,5 +1,6 @@
 """Nodes that one step command starts, such as srun, and those with jobs of their own."""
 
+import collections
 import json
 import os
 import signal
@@ -8,13 +9,15 @@ import threading
 
 from rayctl_keeper.node import container
 from rayctl_keeper.node.groups import members
-from rayctl_keeper.run.nodes.common import Nodes
+from rayctl_keeper.run.nodes.common import RUNS, Nodes
 from rayctl_keeper.run.nodes.gangjob import GangJob
 
 # Arguments of the orders that stand for what was not known when they were written.
 RUN_DIR = "$RAYCTL_RUN_DIR"  # the attempt's directory
 THIS_NODE = "$SLURMD_NODENAME"  # Slurm's name of the keeper's node
 LAST_WORDS = 2.0  # seconds for the output of a step that has ended
+ERROR = "srun: error: "  # how lines begin that are srun's own, among those of the nodes' programs
+SHOWN = 3  # of its last lines
 
 
 def step_command(orders, run_dir, environ, log, how="--slurm"):
@@ -32,6 +35,7 @@ class Step(Nodes):
     """One command that starts a supervisor on each node, such as srun. It carries what the supervisors report on its output."""
 
     signals_follow = True
+    allocation = None  # what Slurm has of the allocation (slurm/controller/allocation.py)
 
     def __init__(self, orders, run_dir, bell, log):
         super().__init__(orders, run_dir, bell, log)
@@ -39,7 +43,8 @@ class Step(Nodes):
         self.reports, self.measured = {}, {}  # (round, node name) -> the last
         self.gang = None  # the job of an early head's gang
         self.gave_up = set()  # those of them whose failure ended() has returned
-        self.reader = None
+        self.readers = []
+        self.said = collections.deque(maxlen=SHOWN)  # srun's last errors
 
     def head_runs(self):
         return bool(self.children) and self.report(self.members[0]).get("state") in ("starting", "retrying")
@@ -57,7 +62,8 @@ class Step(Nodes):
     def ended(self, codes):
         """The step goes on when one of its tasks ends: a supervisor that stopped trying is recognised by its report."""
         if any(pid in self.children for pid in codes):
-            self.reader.join(LAST_WORDS)
+            for reader in self.readers:
+                reader.join(LAST_WORDS)
         lines = self.gang.lines() if self.gang else []
         for line in lines:
             self.take(line)
@@ -79,15 +85,17 @@ class Step(Nodes):
         self.env = self.choose_addresses()
         if self.companions:
             self.companions.begin()
-        child = self.launch(self.command(), "step", self.env, subprocess.DEVNULL, subprocess.PIPE)
-        self.reader = threading.Thread(target=self.listen, args=(child.stdout,), daemon=True)
-        self.reader.start()
+        self.said.clear()
+        child = self.launch(self.command(), "step", self.env, subprocess.DEVNULL, subprocess.PIPE, subprocess.PIPE)
+        self.readers = [threading.Thread(target=self.listen, args=how, daemon=True) for how in ((child.stdout, self.take), (child.stderr, self.take_error))]
+        for reader in self.readers:
+            reader.start()
 
-    def listen(self, output):
-        """Takes the supervisors' reports, a line each, until the step has ended. Other output is logged."""
+    def listen(self, output, take):
+        """Takes lines, among them the supervisors' reports, until the step has ended."""
         with output:
             for line in output:
-                self.take(line)
+                take(line)
                 self.bell.ring()
 
     def take(self, line):
@@ -103,6 +111,23 @@ class Step(Nodes):
                      + (": " + report["message"] if report["message"] else ""))
         except (ValueError, TypeError, KeyError):
             self.log("the step: " + line.decode("utf-8", "replace"))
+
+    def take_error(self, line):
+        """A line that a program of the step, or srun itself, wrote to stderr."""
+        text = line.decode("utf-8", "replace").strip()
+        if text.startswith(ERROR):
+            self.said.append(text[len(ERROR):])
+        self.log("the step: " + text)
+
+    def last_words(self):
+        return "; ".join(self.said)
+
+    def unanswered(self):
+        return bool(self.allocation) and self.allocation.unanswered(self.last_words())
+
+    def taken(self):
+        found = self.allocation.standing() if self.allocation else ""
+        return "" if found == RUNS else found
 
     def start_gang(self, serial):
         self.gang = GangJob(self.run_dir, serial)

@@ -13,10 +13,11 @@ import threading
 import time
 
 from rayctl_keeper.run import keeper
+from rayctl_keeper.run.nodes.common import AGAIN as QUEUED_AGAIN
 from rayctl_keeper.slurm.attempts.account import SEED, SEEDS, allocations_of, attempts_of, end_leftovers, remove, requeued_at, share_result, strip, timeline_of, write_result
 from rayctl_keeper.slurm.attempts.after import AGAIN, SENTENCES, allowed, also_called, last_state, last_words, load, output_of, salvage, why_again
 from rayctl_keeper.slurm.companions.companions import Companions, end_all
-from rayctl_keeper.slurm.controller import commands
+from rayctl_keeper.slurm.controller import allocation, commands
 from rayctl_keeper.state import model
 from rayctl_keeper.state.conclude import begun
 from rayctl_keeper.state.document import State, wall, write_atomically
@@ -83,10 +84,11 @@ def begin_attempt(run, nonce):
         def told(number):
             signals.append(number)
             give_up(run, place, orders, number)
-        keeper.keep(place, told, companions=Companions)
+        keeper.keep(place, told, companions=Companions, allocation=allocation)
         come_again(run, place, orders)
     if commands.inside() or not may_come_back(place, signals):
         shutil.rmtree(os.path.join(run, SEED), ignore_errors=True)
+        withdraw(place)
     return 0
 
 
@@ -200,6 +202,12 @@ def come_again(run, place, orders):
         if commands.requeue():
             return
     os.unlink(os.path.join(place, AGAIN))
+
+
+def withdraw(place):
+    """A run that was lost has ended, also where Slurm has queued its job again: without this the job would wait for nodes only to find that."""
+    if not commands.inside() and load(os.path.join(place, "result.json")).get("exit", {}).get("cause") == Cause.LOST and allocation.standing() == QUEUED_AGAIN:
+        commands.call("scancel", os.environ["SLURM_JOB_ID"])
 
 
 def keep_seed(run, first):

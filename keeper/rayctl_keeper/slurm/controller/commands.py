@@ -2,8 +2,11 @@
 
 import os
 import re
+import select
 import signal
 import subprocess
+import sys
+import time
 
 # Variables that change the output of Slurm's commands: a user's own settings, which a prolog or BASH_ENV may set, and those of a job from which ours
 # was submitted.
@@ -13,6 +16,8 @@ TIMES = {"SLURM_TIME_FORMAT": "%s"}  # as epoch seconds
 # Parts of the messages on stderr when the controller did not answer, as in slurm/controller/commands.go.
 NO_ANSWER = ("Unable to contact slurm controller", "Socket timed out", "Zero Bytes were transmitted", "Connection refused", "Connection timed out",
              "temporarily unable")
+PATIENCE = 60.0  # seconds for a controller that is away, see insist: as long as the keeper has after its driver's grace (slurm/script/script.go, EndSlack)
+PAUSE = 1.0  # seconds between two tries
 # The launch's nonce if the cluster runs in an existing allocation (slurm.job: current): only steps with the nonce in their name are rayctl's.
 INSIDE = "RAYCTL_INSIDE"
 # The variables of a step's environment that srun may use in such a job. The others describe the size of that step, to which srun would limit the next step.
@@ -63,7 +68,24 @@ def requeue():
     job = os.environ["SLURM_JOB_ID"]
     if inside():
         return False
-    return call("scontrol", "update", "JobId=" + job, "Requeue=1") and call("scontrol", "requeue", job, preexec_fn=ignore_sigterm)  # see run_once
+    return insist("scontrol", "update", "JobId=" + job, "Requeue=1") and insist("scontrol", "requeue", job, preexec_fn=ignore_sigterm)  # see run_once
+
+
+def insist(*argv, **how):
+    """Like call, and again for PATIENCE seconds while the controller does not answer: it may be restarted at any moment."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        done = subprocess.run(argv, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False, **how)
+        words = done.stderr.decode("utf-8", "replace")
+        sys.stderr.write(words)
+        if done.returncode == 0 or not unanswered(words) or time.monotonic() > until:
+            return done.returncode == 0
+        select.select([], [], [], PAUSE)
+
+
+def unanswered(words):
+    """Whether a command of Slurm's that wrote this did not reach the controller."""
+    return any(text in words for text in NO_ANSWER)
 
 
 def ignore_sigterm():

@@ -1,0 +1,46 @@
+"""What Slurm's controller has of the job that this keeper runs in."""
+
+import os
+import re
+import subprocess
+
+from rayctl_keeper.host import process
+from rayctl_keeper.run.nodes.common import AGAIN, OVER, RUNS
+from rayctl_keeper.slurm.controller import commands
+from rayctl_keeper.slurm.controller.commands import unanswered
+
+PATIENCE = 30.0  # seconds for an answer; the command itself gives up earlier where nobody listens
+HOLDS = ("RUNNING", "SUSPENDED", "CONFIGURING", "RESIZING", "STOPPED", "SIGNALING")  # states in which a job has its nodes
+
+
+def shown():
+    """The fields of this job as scontrol shows them, {} if the controller does not answer or has no such job."""
+    job = os.environ.get("SLURM_JOB_ID", "")
+    try:
+        code, out, _ = process.run(("scontrol", "show", "job", job), commands.environment(), PATIENCE)
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    return {} if code else fields(out.decode("utf-8", "replace"), job)
+
+
+def fields(text, job):
+    """Of one job in the answer, which has all components of a heterogeneous one. What users write, such as a comment, comes last: the first of a name counts."""
+    for record in text.split("\n\n"):
+        if record.lstrip().startswith("JobId=%s " % job):
+            found = {}
+            for name, value in re.findall(r"(\w+)=(\S+)", record):
+                found.setdefault(name, value)
+            return found
+    return {}
+
+
+def standing():
+    """Whether the job still has the nodes with which Slurm has started it this time: RUNS, AGAIN (Slurm has queued it again, or started it elsewhere since), OVER (it
+    ends, or has), or "" if that is not known."""
+    job = shown()
+    restarts = job.get("Restarts", "")
+    if not restarts.isdigit():
+        return ""
+    if not commands.inside() and int(restarts) > int(os.environ.get("RAYCTL_RESTARTS") or 0):
+        return AGAIN
+    return RUNS if job.get("JobState") in HOLDS else OVER
