@@ -97,11 +97,9 @@ func (c *cluster) listed(ctx context.Context) (s launcher.Status, ok bool) {
 	f, j, err := c.Ask(ctx, listAge)
 	switch {
 	case err != nil:
-		s = c.waiting(controller.Job{}, batchjob.Unknown)
-		if c.State != nil {
-			s = c.living(controller.Job{})
-		}
-		s.Unreachable = err.Error()
+		s = c.known(ctx)
+		s.Unreachable = c.l.site.Unreachable(err).Error()
+		return s, !s.Phase.Ended() || !c.Expired()
 	case f == batchjob.Alive && j.State == controller.StatePending:
 		s = c.waiting(j, f)
 		if v, err := c.Hopeless(ctx, j); v != nil {

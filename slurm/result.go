@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/slurm/batchjob"
 	"github.com/rayctl/rayctl/slurm/controller"
 )
 
@@ -21,6 +22,9 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 		return nil, launcher.NotEnded(c.ID())
 	}
 	o, err := c.Outcome(ctx, time.Second)
+	if err != nil && c.Settled(ctx) { // Slurm would only say that the nodes are free
+		o, err = batchjob.Outcome{Over: true}, nil
+	}
 	if err != nil {
 		return nil, err
 	}

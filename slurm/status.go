@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -53,12 +54,36 @@ func (c *cluster) before(attempt int, j controller.Job, after []runstate.Event) 
 	return events
 }
 
-// living is the status of a cluster whose keeper answers. The keeper's final state may arrive before its result file is seen.
+// living is the status of a cluster whose job has its nodes. The keeper's final state may arrive before its result file is seen.
 func (c *cluster) living(j controller.Job) launcher.Status {
-	if c.State.Exit != nil {
+	if c.State.Exit != nil || j.Has("COMPLETING") {
 		return c.releasing(c.State, j)
 	}
-	return c.status(c.State, j)
+	s := c.status(c.State, j)
+	if j.State == controller.StateSuspended {
+		s.Phase, s.Reason = runstate.Suspended, suspended(j)
+	}
+	return s
+}
+
+// suspended is the reason of a cluster whose processes, the keeper among them, Slurm has stopped.
+func suspended(j controller.Job) runstate.Reason {
+	return runstate.Reason{Code: "Suspended", Message: "Slurm has suspended its job (scontrol suspend, or a job of another partition)", Hint: fmt.Sprintf("`scontrol resume %d` continues it", j.Leader())}
+}
+
+// known is the status where Slurm does not answer: the last one known. What is concluded stays concluded.
+func (c *cluster) known(ctx context.Context) launcher.Status {
+	none := controller.Job{}
+	switch {
+	case c.Settled(ctx):
+		return c.status(c.Result, none)
+	case c.Result != nil:
+		return c.releasing(c.Result, none)
+	case c.State != nil:
+		return c.living(none)
+	default:
+		return c.waiting(none, batchjob.Unknown)
+	}
 }
 
 // releasing is the status between the keeper's last word and the release of the nodes.
@@ -87,6 +112,8 @@ func (c *cluster) waiting(j controller.Job, f batchjob.Fate) launcher.Status {
 		if !j.Start.IsZero() && j.Start.After(time.Now()) {
 			s.Reason.Message += "; " + site.Expected(j.Start)
 		}
+	case f == batchjob.Alive && j.State == controller.StateSuspended:
+		s.Phase, s.Reason = runstate.Suspended, suspended(j)
 	case f == batchjob.Alive:
 		s.Phase = runstate.Provisioning
 		if s.Since = j.Start; s.Since.IsZero() {

@@ -16,7 +16,7 @@ import (
 func (w *watcher) queued(ctx context.Context) bool {
 	waited := time.Since(w.launched.Created)
 	w.pace = goodFor(waited)
-	f, over := w.question(ctx, maxAge(waited))
+	f, over, _ := w.question(ctx, maxAge(waited))
 	if over || f == batchjob.Gone {
 		return over
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/rayctl/rayctl/slurm/tunnels"
 )
 
-// Watch follows the run's files, which costs the controller nothing, and queries the controller seldom: for the place in the queue and the
-// release of the nodes, which no file has.
+// Watch follows the run's files, which costs the controller nothing, and queries the controller seldom: first, because the files of a job that was killed,
+// queued again or suspended say that it lives, and for the place in the queue and the release of the nodes, which no file has.
 func (l *Launcher) Watch(ctx context.Context, id launcher.ID) (<-chan launcher.Status, error) {
 	c, err := l.open(ctx, id)
 	if err != nil {
@@ -35,8 +35,9 @@ func (l *Launcher) Watch(ctx context.Context, id launcher.ID) (<-chan launcher.S
 type watcher struct {
 	*cluster
 	out      chan<- launcher.Status
-	launched *rundir.Record // also after it was removed
-	last     launcher.Status
+	launched *rundir.Record  // also after it was removed
+	last     launcher.Status // without what is said while the site cannot be reached
+	sent     launcher.Status
 	pace     time.Duration  // until the next look, if nothing changes
 	unknown  time.Time      // since when the controller does not know the job; zero: it does
 	job      controller.Job // as last seen
@@ -147,31 +148,49 @@ func (w *watcher) running(ctx context.Context) bool {
 	if st := w.stream.Heard(); st != nil && st.Revision > w.State.Revision { // files are written a moment later
 		w.State = st
 	}
+	if w.last.Name == "" {
+		return w.first(ctx)
+	}
 	w.send(ctx, w.living(w.job))
-	if w.stream.Speaks() && w.job.ID != 0 {
+	stands := w.job.State == controller.StateRunning && !w.job.Has("COMPLETING")
+	if w.stream.Speaks() && stands {
 		return false
 	}
 	age := queue.WhileRunning
-	if time.Since(w.silent) < batchjob.BelieveAfter { // it was killed, or we are cut off
+	if time.Since(w.silent) < batchjob.BelieveAfter || w.job.ID != 0 && !stands { // it was killed, or we are cut off; or Slurm ends it, or has suspended it
 		age = batchjob.AskAgain
 		w.pace = batchjob.AskAgain
 	}
-	f, over := w.question(ctx, age)
+	f, over, _ := w.question(ctx, age)
 	if f == batchjob.Gone && !over {
 		w.pace = lookEvery
 	}
 	return over
 }
 
+// first is the first status of a cluster whose keeper has written a state: it is sent when Slurm has been asked, as a list asks.
+func (w *watcher) first(ctx context.Context) bool {
+	f, over, err := w.question(ctx, listAge)
+	switch {
+	case err != nil || over || w.pace == 0: // sent, or the next look finds another attempt or a result
+		return over
+	case f == batchjob.Unknown:
+		w.pace = batchjob.AskAgain
+	}
+	w.send(ctx, w.living(w.job))
+	return false
+}
+
 // question reads the job's state from the controller. over: the cluster has ended without a result, and the last status was sent.
-func (w *watcher) question(ctx context.Context, age time.Duration) (f batchjob.Fate, over bool) {
+func (w *watcher) question(ctx context.Context, age time.Duration) (f batchjob.Fate, over bool, err error) {
 	if !w.unknown.IsZero() {
 		age = batchjob.AskAgain
 	}
 	f, j, err := w.Ask(ctx, age)
 	if err != nil {
-		w.unreachable(ctx, w.l.site.Unreachable(err))
-		return batchjob.Unknown, false
+		err = w.l.site.Unreachable(err)
+		w.unreachable(ctx, err)
+		return batchjob.Unknown, false, err
 	}
 	if f != batchjob.Unknown {
 		w.job, w.unknown = j, time.Time{}
@@ -179,20 +198,20 @@ func (w *watcher) question(ctx context.Context, age time.Duration) (f batchjob.F
 	switch {
 	case f == batchjob.Alive && j.State == controller.StatePending && w.State != nil && w.again != w.AttemptDir():
 		w.requeued(j)
-		return f, false
+		return f, false, nil
 	case f == batchjob.Alive:
-		return f, false
+		return f, false, nil
 	case f == batchjob.Unknown && w.unknown.IsZero():
 		w.unknown = time.Now()
 	}
 	if f == batchjob.Unknown && time.Since(w.unknown) < batchjob.BelieveAfter {
 		w.pace = min(w.pace, batchjob.AskAgain)
-		return f, false
+		return f, false, nil
 	}
 	// The files may be newer than the controller's answer.
 	if err := w.Look(ctx); err != nil || w.Record == nil || w.Result != nil {
 		w.pace, w.again = 0, ""
-		return f, false
+		return f, false, nil
 	}
 	v := w.VerdictOn(ctx, f, j)
 	if w.last.Name != "" { // whoever comes only now gets the end at once
@@ -204,7 +223,7 @@ func (w *watcher) question(ctx context.Context, age time.Duration) (f batchjob.F
 		w.send(ctx, s)
 	}
 	w.sendLast(ctx, w.status(w.Concluded(v), j), true)
-	return f, true
+	return f, true, nil
 }
 
 // ending is a cluster whose keeper has written its result: its job is about to release the nodes, or to come back.
@@ -213,6 +232,11 @@ func (w *watcher) ending(ctx context.Context) bool {
 	w.pace = min(max(lookEvery/2, w.ResultAge/4), queue.WhileWaiting)
 	f, j, err := w.Ask(ctx, w.pace)
 	switch {
+	case err != nil && w.Settled(ctx): // what is concluded needs no answer
+		s := w.status(w.Result, controller.Job{})
+		s.Unreachable = w.l.site.Unreachable(err).Error()
+		w.sendLast(ctx, s, false)
+		return true
 	case err != nil:
 		w.unreachable(ctx, w.l.site.Unreachable(err))
 		return false
@@ -250,22 +274,24 @@ func (w *watcher) unreachable(ctx context.Context, err error) {
 	w.pace = reconnect
 	s := w.last
 	if s.Name == "" {
-		s = (&cluster{Job: &batchjob.Job{Run: &rundir.Run{Name: w.Name, Record: w.launched}}}).waiting(controller.Job{}, batchjob.Unknown)
+		s = w.known(ctx)
 	}
 	s.Unreachable = err.Error()
 	w.emit(ctx, s)
 }
 
-// send sends a status unless it equals the last one.
+// send sends a status, which is the last one known from then on.
 func (w *watcher) send(ctx context.Context, s launcher.Status) {
-	if reflect.DeepEqual(s, w.last) {
-		return
-	}
 	w.last = s
 	w.emit(ctx, s)
 }
 
+// emit sends a status unless it equals what was sent last.
 func (w *watcher) emit(ctx context.Context, s launcher.Status) {
+	if reflect.DeepEqual(s, w.sent) {
+		return
+	}
+	w.sent = s
 	select {
 	case w.out <- s:
 	case <-ctx.Done():

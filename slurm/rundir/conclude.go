@@ -21,6 +21,15 @@ func (r *Run) LeftSecrets(ctx context.Context) (bool, error) {
 	return r.Token != "" || kind != "", err
 }
 
+// Settled reports whether the result is the last: with one after which another attempt may follow there is still what that needs.
+func (r *Run) Settled(ctx context.Context) bool {
+	if r.Result == nil {
+		return false
+	}
+	left, err := r.LeftSecrets(ctx)
+	return err == nil && !left
+}
+
 // CleanUp removes what must not outlive the cluster, where its keeper could not.
 func (r *Run) CleanUp(ctx context.Context) error {
 	dir := r.AttemptDir()
