@@ -38,6 +38,8 @@ func TestFaults(t *testing.T) {
 	t.Run("ControllerRestarts", b.controllerRestarts)
 	t.Run("ControllerAwayAtStart", b.controllerAwayAtStart)
 	t.Run("SlurmdHangs", b.slurmdHangs)
+	t.Run("KeeperComesBack", b.keeperComesBack)
+	t.Run("StatusIsTrue", b.statusIsTrue)
 	t.Run("NodesReplaced", b.nodesReplaced)
 	t.Run("HeadNodeDies", b.headNodeDies)
 	t.Run("NodeIsDown", b.nodeIsDown)
@@ -70,7 +72,7 @@ func (b *bed) cancelled(t *testing.T) {
 	r.forgotten()
 }
 
-// controllerRestarts: the controller is away while the job waits, and killed while it runs and while it ends. The run is none the wiser.
+// controllerRestarts: the controller is away while the job waits, and killed while it runs and while it ends. The run is none the wiser, and ends without it.
 func (b *bed) controllerRestarts(t *testing.T) {
 	g := b.gate(t)
 	b.closePartition(t) // a restarted controller has it open again
@@ -90,7 +92,15 @@ func (b *bed) controllerRestarts(t *testing.T) {
 		_, err := os.Stat(filepath.Join(b.run(r.id), "1", keeper.ResultFile))
 		return err == nil, nil
 	})
+	<-r.done
+	watched, listed := b.first(t, r.id)
+	for _, s := range []launcher.Status{watched, listed} {
+		if s.Phase != runstate.Gone || s.Exit == nil || s.Exit.Code != 3 || !strings.Contains(s.Unreachable, "Slurm") {
+			t.Errorf("what has ended: %s, %+v, %q", s.Phase, s.Exit, s.Unreachable)
+		}
+	}
 	b.startController(t)
+	b.Await(t, "its nodes to be free", func(context.Context) (bool, error) { return len(b.allocated(t, r.id)) == 0, nil })
 	r.ended(3, "driver-failed", "code 3")
 	if out := r.out.String(); out != "begun\nended\n" {
 		t.Errorf("output %q", out)

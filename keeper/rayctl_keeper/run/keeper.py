@@ -51,7 +51,9 @@ def keep(run_dir, told=None, hands_over=False, companions=None, node_watch=None,
     nodes = MODES[orders["start"]["mode"]](orders, run_dir, bell, log)
     if companions and orders["start"].get("companions"):
         nodes.companions = companions(orders, run_dir, bell, log)
-    nodes.allocation = allocation
+    if allocation:
+        nodes.allocation = allocation
+        allocation.begin(nodes.abandon)
     failure = failure or start(nodes, orders, run_dir)
 
     from rayctl_keeper.http import api

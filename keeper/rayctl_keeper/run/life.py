@@ -250,6 +250,7 @@ class Keeper:
             except End as limit:
                 self.time_limit.next_attempt(limit)
                 continue
+            self.nodes.confirm()
             self.driver.expect(submission_id)
             submitted = self.job.submit(rayjob.submission(self.orders, commit, number, reason, ends_at(self.limits, self.orders["start"])))
             self.cluster.used()

@@ -71,6 +71,9 @@ class Nodes:
         """Whether the substrate has taken the allocation back: AGAIN or OVER. "": it has not, or that is not known."""
         return ""
 
+    def confirm(self):
+        """Before something that must not be done twice. Raises Detached where another keeper has taken over."""
+
     def last_words(self):
         """What the command that starts the nodes has said last of why it failed; "" if nothing, or where there is none."""
         return ""

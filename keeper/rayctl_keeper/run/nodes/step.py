@@ -3,14 +3,17 @@
 import collections
 import json
 import os
+import select
 import signal
 import subprocess
 import threading
 
+from rayctl_keeper.host import process
 from rayctl_keeper.node import container
 from rayctl_keeper.node.groups import members
 from rayctl_keeper.run.nodes.common import RUNS, Nodes
 from rayctl_keeper.run.nodes.gangjob import GangJob
+from rayctl_keeper.state.exits import Detached
 
 # Arguments of the orders that stand for what was not known when they were written.
 RUN_DIR = "$RAYCTL_RUN_DIR"  # the attempt's directory
@@ -35,7 +38,7 @@ class Step(Nodes):
     """One command that starts a supervisor on each node, such as srun. It carries what the supervisors report on its output."""
 
     signals_follow = True
-    allocation = None  # what Slurm has of the allocation (slurm/controller/allocation.py)
+    allocation = None  # what Slurm has of the allocation, and whether it is still ours (slurm/attempts/tenure.py)
 
     def __init__(self, orders, run_dir, bell, log):
         super().__init__(orders, run_dir, bell, log)
@@ -128,6 +131,22 @@ class Step(Nodes):
     def taken(self):
         found = self.allocation.standing() if self.allocation else ""
         return "" if found == RUNS else found
+
+    def confirm(self):
+        if self.allocation and self.allocation.superseded():
+            self.stop()
+            raise Detached()
+
+    def abandon(self):
+        """For another thread than the keeper's, which may hang: ends at once what runs here of a cluster that another keeper has taken over, and this process."""
+        for pid in list(self.children):
+            try:
+                os.kill(pid, signal.SIGUSR1)  # srun passes it on to the nodes that it reaches
+            except OSError:
+                pass
+        select.select([], [], [], LAST_WORDS)
+        process.kill_all([b"RAYCTL_NODE_DIR=" + os.fsencode(d) for d in self.directories()])
+        os._exit(0)
 
     def start_gang(self, serial):
         self.gang = GangJob(self.run_dir, serial)

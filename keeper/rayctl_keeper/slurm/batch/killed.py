@@ -5,6 +5,7 @@ import os
 
 from rayctl_keeper.slurm.attempts.account import end_leftovers, write_result
 from rayctl_keeper.slurm.attempts.after import AGAIN, allowed, last_state, load, output_of, salvage
+from rayctl_keeper.slurm.attempts.tenure import let_go
 from rayctl_keeper.slurm.batch.start import job_start
 from rayctl_keeper.slurm.companions.companions import end_all
 from rayctl_keeper.slurm.controller import commands
@@ -26,6 +27,7 @@ def conclude_attempt(run):
         return
     end_all(load(os.path.join(place, "orders.json")))
     end_leftovers("USR1", "TERM", "KILL")
+    let_go(place)
     salvage(output_of(place))
     state, orders = last_state(place), load(os.path.join(place, "orders.json"))
     own, end = begun(state), end_of(state, Verdict(Cause.LOST, KILLED, wall()))

@@ -16,6 +16,7 @@ from rayctl_keeper.run import keeper
 from rayctl_keeper.run.nodes.common import AGAIN as QUEUED_AGAIN
 from rayctl_keeper.slurm.attempts.account import SEED, SEEDS, allocations_of, attempts_of, end_leftovers, remove, requeued_at, share_result, strip, timeline_of, write_result
 from rayctl_keeper.slurm.attempts.after import AGAIN, SENTENCES, allowed, also_called, last_state, last_words, load, output_of, salvage, why_again
+from rayctl_keeper.slurm.attempts.tenure import Tenure, take_over
 from rayctl_keeper.slurm.companions.companions import Companions, end_all
 from rayctl_keeper.slurm.controller import allocation, commands
 from rayctl_keeper.state import model
@@ -65,8 +66,10 @@ def begin_attempt(run, nonce):
         return 0
     signals = []
     try:
-        if restarts and not may_follow(run, before):
-            return 0
+        if restarts:
+            take_over(run, before, restarts + 1)
+            if not may_follow(run, before):
+                return 0
         with open(os.path.join(run, SEED if restarts else "1", "token")):
             pass
         failure = begin(run, first, place, orders, restarts, before)
@@ -84,7 +87,11 @@ def begin_attempt(run, nonce):
         def told(number):
             signals.append(number)
             give_up(run, place, orders, number)
-        keeper.keep(place, told, companions=Companions, allocation=allocation)
+        tenure = Tenure(run, place)
+        keeper.keep(place, told, companions=Companions, allocation=tenure)
+        tenure.release()
+        if tenure.superseded():
+            return 0  # what follows is the other attempt's
         come_again(run, place, orders)
     if commands.inside() or not may_come_back(place, signals):
         shutil.rmtree(os.path.join(run, SEED), ignore_errors=True)
