@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.dirname(HERE))
 from rayctl_keeper.host import process
 from rayctl_keeper.node.groups import autoscaling, members
 from rayctl_keeper.node.start import raystart
-from rayctl_keeper.run.elastic.elastic import Elastic
+from rayctl_keeper.run.elastic.elastic import Elastic, life
 from rayctl_keeper.run.elastic.sizes import Sizes
 from rayctl_keeper.run.gang.gang import Gang
 from rayctl_keeper.run.nodes.common import Nodes
@@ -30,6 +30,9 @@ class Started(Nodes):
     def start_one(self, member):
         if self.broken:
             raise OSError(11, "Resource temporarily unavailable")
+
+    def remove(self, member):
+        member.released = True
 
 
 class Requests(unittest.TestCase):
@@ -104,6 +107,18 @@ class Requests(unittest.TestCase):
             self.elastic.ended("a-0", 1)
             self.assertEqual(self.state.doc["allocations"][-1]["message"], "Invalid account")
             self.assertIn("failed to start", self.launch("a", 1) or "")
+
+    def test_lost_while_it_is_released(self):
+        """Ray's autoscaler gives up a node whose machine is dead before Ray's nodes say so: the allocation has the reason, not that nothing needed it."""
+        row = {"node_name": "a-0", "node_id": "1", "state": "ALIVE"}
+        self.launch("a", 1)
+        self.elastic._gang.changes([row])
+        member = self.nodes.extra["a-0"]
+        self.elastic.change({"release": [life(member, self.nodes.round, self.nodes.report(member))]})
+        self.elastic._gang.changes([dict(row, state="DEAD", state_message="health check failed")])
+        member.message = "its job 7 ended (CANCELLED)"
+        self.elastic.ended("a-0", 1)
+        self.assertEqual(self.state.doc["allocations"][-1]["message"], "health check failed")
 
     def test_open_resources(self):
         """What the file leaves open Ray's autoscaler knows from nodes: on one machine from any, else from those of the group."""

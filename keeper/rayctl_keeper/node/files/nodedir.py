@@ -24,7 +24,7 @@ def make(root):
     check_root(root)
     free = os.statvfs(root).f_bavail * os.statvfs(root).f_frsize
     if free < NEEDED:
-        raise OSError("no space is left in %s: Ray needs %d MiB there, and %.1f are free" % (root, NEEDED >> 20, free / (1 << 20)))
+        raise OSError("no space is left in %s on %s: Ray needs %d MiB there, and %.1f are free" % (root, os.uname().nodename, NEEDED >> 20, free / (1 << 20)))
     for _ in range(TRIES):
         directory = os.path.join(root, "r" + os.urandom(4).hex())
         try:
@@ -84,7 +84,7 @@ def shortage(directory):
         os.unlink(path)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return "no space is left in %s" % os.path.dirname(directory)
+            return "no space is left in %s on %s" % (os.path.dirname(directory), os.uname().nodename)
     return ""
 
 

@@ -11,6 +11,7 @@ from rayctl_keeper.run.elastic.told import Told
 from rayctl_keeper.state.exits import duration
 from rayctl_keeper.state.model import AllocationState, Event, NodeState
 
+LOST = "Ray has lost it"
 TOO_MANY = "group %s needs %d more nodes, but the cluster already has the %d that scaling.maxAllocations allows"
 
 
@@ -112,7 +113,7 @@ class Elastic:
                 self._log("node %s is released by Ray's autoscaler" % member.name)
                 self._nodes.remove(member)
                 if lost:  # Ray has seen its end before us
-                    member.died, member.message = True, member.message or row.get("message") or "Ray has lost it"
+                    member.died, member.message = True, member.message or row.get("message") or LOST
 
     def _hold(self, held):
         """Ray's autoscaler would ask for so many more nodes of these types if it might."""
@@ -233,6 +234,8 @@ class Elastic:
         row = self._gang.row(name)
         if row.get("nodeId") in member.before:  # not looked at since the node before it
             row = {}
+        if member.released and not member.died and not member.drain and row.get("state") == NodeState.DEAD:  # lost while Ray's autoscaler released it
+            member.died, member.message = True, row.get("message") or LOST
         fine = member.beyond and (member.released and not member.died or bool(member.drain) or row.get("state") == NodeState.ENDED)
         message = member.message or self._gang.why(member, code)
         if fine:
