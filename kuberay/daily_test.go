@@ -36,6 +36,7 @@ func (u *user) daily(t *testing.T, name string) {
 	if text, err := os.ReadFile(filepath.Join(back, "in ner", "$(a)")); string(text) != "content\n" {
 		t.Errorf("copied back %q, %v", text, err)
 	}
+	u.copyOverLink(t, name)
 
 	for id, stop := range map[string][]string{"named": {name, "named"}, "only": {name}} {
 		u.succeeds(t, id+"\n", "submit", "--launcher", "kuberay", name, "--detach", "--submission-id", id, "--", "sleep", "600")
@@ -43,6 +44,28 @@ func (u *user) daily(t *testing.T, name string) {
 		u.succeeds(t, "STOPPED", "jobs", "--launcher", "kuberay", "-c", name, id)
 	}
 	u.raysTools(t, name)
+}
+
+// copyOverLink copies a file that was a link on the node at first: what that link named here keeps its content.
+func (u *user) copyOverLink(t *testing.T, name string) {
+	t.Helper()
+	dir := t.TempDir()
+	secret, report := filepath.Join(dir, "hostname"), filepath.Join(dir, "report.txt")
+	if err := os.WriteFile(secret, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	u.succeeds(t, "", "exec", "--launcher", "kuberay", name, "--", "sh", "-c", `mkdir -p "$1" && echo theirs > "$1/hostname" && ln -s "$1/hostname" /tmp/report.txt`, "sh", dir)
+	for range 2 {
+		u.succeeds(t, "", "cp", "--launcher", "kuberay", name+":/tmp/report.txt", report)
+	}
+	info, err := os.Lstat(report)
+	text, rerr := os.ReadFile(report)
+	if err != nil || rerr != nil || !info.Mode().IsRegular() || string(text) != "theirs\n" {
+		t.Errorf("copied %v, %q, %v, %v", info, text, err, rerr)
+	}
+	if text, err := os.ReadFile(secret); err != nil || string(text) != "mine" {
+		t.Errorf("written through a link: %q, %v", text, err)
+	}
 }
 
 // raysTools work with what `rayctl env` prints, through a tunnel that serves also the next shell and ends with the cluster. The cluster's own programs are

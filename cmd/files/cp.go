@@ -45,6 +45,8 @@ func NewCp(a *app.App) *cobra.Command {
 		Short: "Copy a file or directory to or from a node, or a run's results",
 		Long: "cp copies between this machine and a node; one side is NAME:PATH, or :PATH for the default cluster. As with cp -r, a directory goes into DST if that\n" +
 			"is a directory, else becomes DST. Existing files are replaced only after the whole copy has arrived, and nothing is copied onto itself. The node needs tar.\n" +
+			"A link that you name is followed: as SRC, and as DST if it leads to a directory. Links inside a directory stay links, a file replaces a link in its\n" +
+			"place, and nothing is written outside of the target.\n" +
 			"NAME: without a path means the content of the run's output directory (RAYCTL_OUTPUT_DIR). It is copied into DST, which is created if it is missing;\n" +
 			"repeating the copy replaces it. A relative PATH to copy from is below the output directory, if it is there. This also works after the run's end. Then an\n" +
 			"absolute PATH can be any other file that the run left on the login node or on this machine. On Kubernetes only mounted storage keeps files after the end.",
@@ -179,7 +181,8 @@ func (n *nodeShell) run(ctx context.Context, stdin io.Reader, stdout io.Writer, 
 
 // upload copies into dst if that is a directory there, else to dst; it returns the place.
 func (n *nodeShell) upload(ctx context.Context, src, dst string) (target string, err error) {
-	switch _, err := os.Lstat(src); {
+	real, err := filepath.EvalSymlinks(src)
+	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", launcher.Fail(runstate.CodeSpec, err, "", "there is no file %s here", src)
 	case err != nil:
@@ -203,7 +206,7 @@ func (n *nodeShell) upload(ctx context.Context, src, dst string) (target string,
 			return "", err
 		}
 	}
-	total, err := tarstream.TreeSize(src)
+	total, err := tarstream.TreeSize(real)
 	if err != nil {
 		return "", err
 	}
@@ -211,7 +214,7 @@ func (n *nodeShell) upload(ctx context.Context, src, dst string) (target string,
 	p := tarstream.NewPacker(w, n.copying(src, total))
 	packed := make(chan error, 1)
 	go func() {
-		err := p.Pack(src, name)
+		err := p.Pack(real, name)
 		w.CloseWithError(err)
 		packed <- err
 	}()

@@ -30,7 +30,8 @@ place() {
 tar -C "$stage" -xf - && place "$stage/$2" "${1%/}/$2" && rm -rf -- "$stage"`
 
 // sendDownload writes an archive of $4 in $3. $1 is a file made beside the target $2 on the user's machine. If $1 exists here, source and target are on
-// one file system, and must not be the same or one in the other.
+// one file system, and must not be the same or one in the other. A link that the user named is followed: the archive has what it leads to, a directory's
+// entries as ./NAME. Links below stay links.
 const sendDownload = `
 if [ -n "$1" ] && [ -e "$1" ]; then
 	if [ "$3/$4" -ef "$2" ]; then echo "${3%/}/$4 and $2 are the same: nothing was copied" >&2; exit 1; fi
@@ -39,6 +40,9 @@ if [ -n "$1" ] && [ -e "$1" ]; then
 		case $to/ in "$from"/*) echo "$3/$4 cannot be copied into itself, as $2" >&2; exit 1;; esac
 	fi
 fi
-if [ ! -e "$3/$4" ] && [ ! -L "$3/$4" ]; then echo "there is no ${3%/}/$4, or it may not be seen" >&2; exit 1; fi
-if [ ! -L "$3/$4" ] && [ ! -r "$3/$4" ]; then echo "${3%/}/$4 may not be read by $(id -un)" >&2; exit 1; fi
-exec tar -C "$3" -cf - -- "$4"`
+if [ ! -e "$3/$4" ]; then echo "there is no ${3%/}/$4, or it may not be seen" >&2; exit 1; fi
+if [ ! -r "$3/$4" ]; then echo "${3%/}/$4 may not be read by $(id -un)" >&2; exit 1; fi
+if [ ! -d "$3/$4" ] && [ ! -f "$3/$4" ]; then echo "${3%/}/$4 is neither a file nor a directory" >&2; exit 1; fi
+if [ ! -L "$3/$4" ]; then exec tar -C "$3" -cf - -- "$4"; fi
+if [ -d "$3/$4" ]; then exec tar -C "$3/$4" -cf - .; fi
+exec tar -C "$3" -chf - -- "$4"`

@@ -3,7 +3,9 @@ package tarstream
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,7 +29,10 @@ func archive(t *testing.T, entries ...tar.Header) *bytes.Buffer {
 	w := tar.NewWriter(b)
 	for _, h := range entries {
 		content := ""
-		if h.Mode = 0o755; h.Typeflag == tar.TypeReg {
+		if h.Mode == 0 {
+			h.Mode = 0o755
+		}
+		if h.Typeflag == tar.TypeReg {
 			content = "hostile"
 		}
 		h.Size = int64(len(content))
@@ -44,7 +49,7 @@ func archive(t *testing.T, entries ...tar.Header) *bytes.Buffer {
 	return b
 }
 
-// TestTarRoundTrip copies a tree, and replaces an existing link as it would a file.
+// TestTarRoundTrip copies a tree.
 func TestTarRoundTrip(t *testing.T) {
 	src := filepath.Join(t.TempDir(), "src")
 	if err := os.MkdirAll(filepath.Join(src, "in ner"), 0o755); err != nil {
@@ -65,12 +70,6 @@ func TestTarRoundTrip(t *testing.T) {
 	got, err := os.ReadFile(filepath.Join(dst, "in ner", "a\n$(b)"))
 	if err != nil || string(got) != "content" {
 		t.Errorf("%q, %v", got, err)
-	}
-	link := filepath.Join(t.TempDir(), "link")
-	for range 2 {
-		if err := tarIn(archive(t, tar.Header{Name: "src", Typeflag: tar.TypeSymlink, Linkname: "in ner"}), "src", link); err != nil {
-			t.Error(err)
-		}
 	}
 }
 
@@ -179,13 +178,107 @@ func TestHostileTar(t *testing.T) {
 			}
 		})
 	}
-	place := t.TempDir() // within a tree, a file replaces a link in its place
-	dst, secret := filepath.Join(place, "dst"), filepath.Join(place, "secret")
-	through := archive(t, dir, tar.Header{Name: "src/x", Linkname: "../secret", Typeflag: tar.TypeSymlink}, tar.Header{Name: "src/x", Typeflag: tar.TypeReg})
-	if err := tarIn(through, "src", dst); err != nil {
-		t.Error(err)
+}
+
+// TestTarAndLinksHere unpacks where links are already, of the user or of an earlier archive.
+func TestTarAndLinksHere(t *testing.T) {
+	file := []tar.Header{{Name: "src", Typeflag: tar.TypeReg}}
+	tree := []tar.Header{{Name: "src/", Typeflag: tar.TypeDir}, {Name: "src/x", Typeflag: tar.TypeReg}}
+	for name, test := range map[string]struct {
+		link, to string // made first; to is from the place of dst
+		entries  []tar.Header
+		dst      string
+		want     string // an error; "": the file below is there
+		file     string
+	}{
+		"a file replaces a link":                   {"dst", "secret", file, "dst", "", "dst"},
+		"a file replaces a link to nothing":        {"dst", "new", file, "dst", "", "dst"},
+		"a file replaces a link in DST":            {"in/src", "../secret", file, "in", "", "in/src"},
+		"a file replaces a link to a directory":    {"in/src", "../out", file, "in", "", "in/src"},
+		"DST is a link to a directory":             {"dst", "out", tree, "dst", "", "out/src/x"},
+		"a link to a directory in DST":             {"in/src", "../out", tree, "in", "in/src is a link here, which is followed only if it is DST itself", ""},
+		"a link to a directory beside it, in DST":  {"in/src", "beside", tree, "in", "in/src is a link here", ""},
+		"a link to nothing, and a directory comes": {"dst", "new", tree, "dst", "dst is a link here", ""},
+		"a link below, and a file comes":           {"in/src/x", "../../secret", tree, "in", "", "in/src/x"},
+		"a link below, and a file in it comes": {"in/src/x", "../../out", append(tree[:1:1], tar.Header{Name: "src/x/y", Typeflag: tar.TypeReg}), "in",
+			"path escapes from parent", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			place := t.TempDir()
+			at := func(name string) string { return filepath.Join(place, name) }
+			err := errors.Join(os.WriteFile(at("secret"), []byte("mine"), 0o600), os.Mkdir(at("out"), 0o755), os.MkdirAll(filepath.Dir(at(test.link)), 0o755),
+				os.MkdirAll(at("in/beside"), 0o755), os.Symlink(test.to, at(test.link)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = tarIn(archive(t, test.entries...), "src", at(test.dst))
+			if test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) || test.want == "" && err != nil {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+			if test.file != "" {
+				if info, err := os.Lstat(at(test.file)); err != nil || !info.Mode().IsRegular() {
+					t.Errorf("%s is %v, %v", test.file, info, err)
+				}
+			}
+			if text, err := os.ReadFile(at("secret")); err != nil || string(text) != "mine" {
+				t.Errorf("the file beside has %q, %v", text, err)
+			}
+			if _, err := os.Lstat(at("new")); err == nil {
+				t.Error("written through a link to nothing")
+			}
+		})
 	}
-	if _, err := os.Lstat(secret); err == nil {
-		t.Error("written through a symbolic link")
+}
+
+// TestTarOddEntries: what an archive may have besides files and directories.
+func TestTarOddEntries(t *testing.T) {
+	dir, long := tar.Header{Name: "src/", Typeflag: tar.TypeDir}, strings.Repeat("n", 300)
+	for name, test := range map[string]struct {
+		entries []tar.Header
+		want    string // an error; "": dst/x is a file
+		mode    fs.FileMode
+		leftOut int
+	}{
+		"a link in place of the target": {[]tar.Header{{Name: "src", Linkname: "/etc/passwd", Typeflag: tar.TypeSymlink}}, "the node sent a link in place of src", 0, 0},
+		"a hard link in place of it":    {[]tar.Header{{Name: "src", Linkname: "/etc/passwd", Typeflag: tar.TypeLink}}, "src is neither a file nor a directory", 0, 0},
+		"a fifo in place of it":         {[]tar.Header{{Name: "src", Typeflag: tar.TypeFifo}}, "src is neither a file nor a directory", 0, 0},
+		"a file after the directory":    {[]tar.Header{dir, {Name: "src", Typeflag: tar.TypeReg}}, "src is neither a file nor a directory", 0, 0},
+		"a link after the directory":    {[]tar.Header{dir, {Name: "src", Linkname: "/", Typeflag: tar.TypeSymlink}}, "the node sent a link in place of src", 0, 0},
+		"no top":                        {[]tar.Header{{Name: "src/x", Typeflag: tar.TypeReg}}, "which is not in src", 0, 0},
+		"two tops":                      {[]tar.Header{dir, {Name: "other/x", Typeflag: tar.TypeReg}}, "which is not in src", 0, 0},
+		"devices and a pipe": {[]tar.Header{dir, {Name: "src/c", Typeflag: tar.TypeChar}, {Name: "src/b", Typeflag: tar.TypeBlock}, {Name: "src/f", Typeflag: tar.TypeFifo},
+			{Name: "src/x", Typeflag: tar.TypeReg}}, "", 0o755, 3},
+		"setuid, setgid and sticky":         {[]tar.Header{dir, {Name: "src/x", Mode: 0o7755, Typeflag: tar.TypeReg}}, "", 0o755, 0},
+		"a file twice":                      {[]tar.Header{dir, {Name: "src/x", Typeflag: tar.TypeReg}, {Name: "src/x", Typeflag: tar.TypeReg}}, "", 0o755, 0},
+		"a file over a link":                {[]tar.Header{dir, {Name: "src/x", Linkname: "/etc/passwd", Typeflag: tar.TypeSymlink}, {Name: "src/x", Typeflag: tar.TypeReg}}, "", 0o755, 0},
+		"a file where a directory was":      {[]tar.Header{dir, {Name: "src/x/", Typeflag: tar.TypeDir}, {Name: "src/x", Typeflag: tar.TypeReg}}, "file exists", 0, 0},
+		"a directory where a file was":      {[]tar.Header{dir, {Name: "src/x", Typeflag: tar.TypeReg}, {Name: "src/x/y/", Typeflag: tar.TypeDir}}, "not a directory", 0, 0},
+		"a link where a full directory was": {[]tar.Header{dir, {Name: "src/x/y/", Typeflag: tar.TypeDir}, {Name: "src/x", Linkname: "..", Typeflag: tar.TypeSymlink}}, "directory not empty", 0, 0},
+		"a name that is too long":           {[]tar.Header{dir, {Name: "src/" + long, Typeflag: tar.TypeReg}}, "file name too long", 0, 0},
+		"a path that is too long":           {[]tar.Header{dir, {Name: "src/" + strings.Repeat("d/", 5000) + "x", Typeflag: tar.TypeReg}}, "d", 0, 0},
+		"from a directory by dot":           {[]tar.Header{{Name: "./", Typeflag: tar.TypeDir}, {Name: "./src/", Typeflag: tar.TypeDir}, {Name: "./src/x", Typeflag: tar.TypeReg}, {Name: "./x", Typeflag: tar.TypeReg}}, "", 0o755, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dst := filepath.Join(t.TempDir(), "dst")
+			u := NewUnpacker("src")
+			err := u.unpack(archive(t, test.entries...), dst)
+			if test.want != "" {
+				if err == nil || !strings.Contains(err.Error(), test.want) {
+					t.Errorf("got %v, want %q", err, test.want)
+				}
+				return
+			}
+			info, lerr := os.Lstat(filepath.Join(dst, "x"))
+			if err != nil || lerr != nil || info.Mode() != test.mode&^umask() || len(u.LeftOut) != test.leftOut {
+				t.Errorf("%v, %v, %v, left out %q", err, lerr, info, u.LeftOut)
+			}
+		})
 	}
+}
+
+// umask is what the system takes from the mode of a new file.
+func umask() fs.FileMode {
+	old := syscall.Umask(0o22)
+	syscall.Umask(old)
+	return fs.FileMode(old)
 }

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"al.essio.dev/pkg/shellescape"
 
@@ -20,9 +19,12 @@ import (
 )
 
 // Unpacker unpacks the archive of name on this machine. Nothing is written outside of the destination, because the node is not trusted with this
-// machine's files. Each file is written beside the one it replaces, and renamed when complete; the target itself when the archive has ended.
+// machine's files: a link in the place of the target is replaced or refused, never followed, no link becomes the target, and what is below the target is
+// written under its opened directory, out of which no link leads. Each file is written beside the one it replaces, and renamed when complete; the target
+// itself when the archive has ended.
 type Unpacker struct {
 	name    string
+	root    string // the archive's first entry, which is the target: name, or "." where the node followed a link to a directory
 	LeftOut []string
 
 	parent *os.Root
@@ -32,7 +34,7 @@ type Unpacker struct {
 	made   string   // a directory that was made for it
 	staged string   // in parent: a file to be renamed to the target
 	tree   *os.Root // the target, if it is a directory: no link leads out of it
-	whole  bool     // a file or link: nothing may follow
+	whole  bool     // a file: nothing may follow
 }
 
 // NewUnpacker makes an Unpacker for the archive of one file or directory of that name.
@@ -47,28 +49,28 @@ func (u *Unpacker) unpack(r io.Reader, dst string) error {
 	return u.Entries(r)
 }
 
-// Open resolves the target: dst, the file that dst links to, or name in the directory dst.
+// Open resolves the target: dst, or name in dst if that is a directory, or a link to one.
 func (u *Unpacker) Open(dst string) error {
 	info, err := os.Stat(dst)
-	if err == nil && info.Mode().IsRegular() {
-		if real, err := filepath.EvalSymlinks(dst); err == nil {
-			dst = real
-		}
-	}
+	isDir := err == nil && info.IsDir()
 	parent, target := filepath.Split(Absolute(dst))
-	if err == nil && info.IsDir() {
-		parent, target = Absolute(dst), u.name
-	} else if strings.HasSuffix(dst, string(filepath.Separator)) {
+	if !isDir && strings.HasSuffix(dst, string(filepath.Separator)) {
 		if os.Mkdir(dst, 0o777) != nil {
 			return launcher.Fail(runstate.CodeSpec, nil, "`mkdir -p "+shellescape.Quote(dst)+"` makes it", "there is no directory %s here", dst)
 		}
-		parent, target, u.made = Absolute(dst), u.name, Absolute(dst)
+		isDir, u.made = true, Absolute(dst)
+	}
+	if isDir {
+		parent, target = Absolute(dst), u.name
+	}
+	if target == ".." {
+		return launcher.Fail(runstate.CodeSpec, nil, "write its own name in place of ..", "the node's directory has no name that it could have in %s", dst)
 	}
 	if u.parent, err = os.OpenRoot(parent); err != nil {
 		return launcher.Fail(runstate.CodeSpec, err, "", "%v", err)
 	}
 	u.target, u.Path = target, filepath.Join(parent, target)
-	if info != nil && !info.IsDir() && !info.Mode().IsRegular() { // a terminal, a pipe
+	if !isDir && info != nil && isStream(u.Path) {
 		return nil
 	}
 	marker := "." + StageName()
@@ -78,6 +80,16 @@ func (u *Unpacker) Open(dst string) error {
 	}
 	u.Marker = filepath.Join(parent, marker)
 	return nil
+}
+
+// isStream reports whether a destination is written into: a terminal, a pipe, or one of the system's links to an open file, as /dev/stdout is.
+func isStream(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || info.IsDir() || info.Mode().IsRegular() {
+		return false
+	}
+	dir := filepath.Dir(path)
+	return info.Mode()&fs.ModeSymlink == 0 || dir == "/dev" || dir == "/dev/fd" || strings.HasPrefix(dir, "/proc/")
 }
 
 // Close removes unfinished files.
@@ -126,12 +138,18 @@ func (u *Unpacker) Entries(r io.Reader) error {
 
 // within is the place of an archive's name relative to the target.
 func (u *Unpacker) within(member string) (string, error) {
-	rel := path.Clean(member)
-	if rel == u.name {
-		return ".", nil
+	name := path.Clean(member)
+	if u.root == "" && (name == u.name || name == ".") {
+		u.root = name
 	}
-	rel = strings.TrimPrefix(rel, u.name+"/")
-	if !filepath.IsLocal(rel) {
+	rel, below := name, true
+	switch {
+	case u.root != "" && name == u.root:
+		return ".", nil
+	case u.root != ".":
+		rel, below = strings.CutPrefix(name, u.root+"/")
+	}
+	if u.root == "" || !below || !filepath.IsLocal(rel) {
 		return "", fmt.Errorf("the node's archive names %q, which is not in %s", member, u.name)
 	}
 	return rel, nil
@@ -145,16 +163,13 @@ func (u *Unpacker) top(h *tar.Header, r io.Reader) error {
 		return errors.New("the node's archive has data after its end")
 	case h.Typeflag == tar.TypeDir:
 		return u.directory(mode)
-	}
-	u.whole = true
-	switch h.Typeflag {
-	case tar.TypeSymlink:
-		return symlink(u.parent, h.Linkname, u.target)
-	case tar.TypeReg:
+	case h.Typeflag == tar.TypeReg && u.tree == nil:
+		u.whole = true
 		return u.file(mode, r)
+	case h.Typeflag == tar.TypeSymlink: // the node's shell follows one, so this one came later, or the node lies
+		return launcher.Fail(runstate.CodeSpec, nil, "name the file or directory that it leads to", "the node sent a link in place of %s", u.name)
 	default:
-		u.LeftOut = append(u.LeftOut, h.Name)
-		return nil
+		return launcher.Fail(runstate.CodeSpec, nil, "", "%s is neither a file nor a directory on the node", u.name)
 	}
 }
 
@@ -169,8 +184,11 @@ func (u *Unpacker) file(mode fs.FileMode, r io.Reader) error {
 		return errors.Join(err, out.Close())
 	}
 	old, err := u.parent.Lstat(u.target)
-	if err == nil && old.IsDir() {
-		return &fs.PathError{Op: "replace", Path: u.Path, Err: syscall.EISDIR}
+	switch {
+	case err == nil && old.IsDir():
+		return u.occupied("a directory here, and a file on the node")
+	case err == nil && old.Mode().Type()&^fs.ModeSymlink != 0:
+		return u.occupied("neither a file nor a directory")
 	}
 	u.staged = "." + StageName()
 	if err := write(u.parent, u.staged, os.O_EXCL, mode, r); err != nil {
@@ -212,11 +230,25 @@ func (u *Unpacker) directory(mode fs.FileMode) error {
 	if u.tree != nil {
 		return nil
 	}
-	err := u.parent.MkdirAll(u.target, mode|0o700)
+	err := u.parent.Mkdir(u.target, mode|0o700)
+	if errors.Is(err, fs.ErrExist) {
+		var old fs.FileInfo
+		switch old, err = u.parent.Lstat(u.target); {
+		case err == nil && old.Mode()&fs.ModeSymlink != 0:
+			return u.occupied("a link here, which is followed only if it is DST itself")
+		case err == nil && !old.IsDir():
+			return u.occupied("no directory here, but one on the node")
+		}
+	}
 	if err == nil {
 		u.tree, err = u.parent.OpenRoot(u.target)
 	}
 	return err
+}
+
+// occupied is the error of a target that may not be replaced.
+func (u *Unpacker) occupied(is string) error {
+	return launcher.Fail(runstate.CodeSpec, nil, "choose another DST, or remove it", "%s is %s", u.Path, is)
 }
 
 // below makes an entry in the target. It replaces an existing one, like tar: writing into it would change all of its hard links.

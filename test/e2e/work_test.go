@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -94,6 +95,30 @@ func TestExecAndCp(t *testing.T) {
 	contains(t, "no place here", u.want(65, "cp", "shared:"+there, "nosuch/dir/").err, "rayctl: there is no directory nosuch/dir/ here")
 	contains(t, "no place there", u.want(65, "cp", file, "shared:"+there+"/no/dir/x").err, "there is no directory "+there+"/no/dir/ on the node")
 	u.want(65, "cp", "shared:/nosuch", ".")
+	copyOverLink(t, u, there)
+}
+
+// copyOverLink copies a file that was a link on the node at first: what that link named here keeps its content.
+func copyOverLink(t *testing.T, u *user, there string) {
+	u.write("secret", "mine")
+	report := filepath.Join(there, "report.txt")
+	if err := os.Symlink(filepath.Join(u.dir, "secret"), report); err != nil {
+		t.Fatal(err)
+	}
+	u.want(0, "cp", "shared:"+report, "report.txt")
+	if err := errors.Join(os.Remove(report), os.WriteFile(report, []byte("theirs"), 0o600), os.Symlink("secret", filepath.Join(u.dir, "typed"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range []string{"report.txt", "typed"} {
+		u.want(0, "cp", "shared:"+report, target)
+		info, err := os.Lstat(filepath.Join(u.dir, target))
+		if err != nil || !info.Mode().IsRegular() {
+			t.Errorf("%s is %v, %v", target, info, err)
+		}
+	}
+	if got, err := os.ReadFile(filepath.Join(u.dir, "secret")); err != nil || string(got) != "mine" {
+		t.Errorf("written through a link: %q, %v", got, err)
+	}
 }
 
 // TestDashboard: the dashboard opens for whoever has the URL.
