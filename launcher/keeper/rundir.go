@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -77,19 +76,10 @@ func (d RunDir) Orders() (*Orders, error) {
 }
 
 // State reads the final state document if it exists, else the current one; fs.ErrNotExist before the keeper started.
-func (d RunDir) State() (*runstate.State, error) {
-	state, err := d.Result()
-	if errors.Is(err, fs.ErrNotExist) {
-		err = d.readJSON(StateFile, state)
-	}
-	return state, err
-}
+func (d RunDir) State() (*runstate.State, error) { return d.files().State() }
 
 // Result reads the final state document; fs.ErrNotExist while the keeper lives, and permanently if the keeper was killed.
-func (d RunDir) Result() (*runstate.State, error) {
-	state := &runstate.State{}
-	return state, d.readJSON(ResultFile, state)
-}
+func (d RunDir) Result() (*runstate.State, error) { return d.files().Result() }
 
 // Token reads the cluster's secret; fs.ErrNotExist after the end.
 func (d RunDir) Token() (string, error) {
@@ -100,32 +90,13 @@ func (d RunDir) Token() (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// AttemptLog is the file in a run directory that keeps the output of an attempt after the next one started.
-func AttemptLog(attempt int) string { return fmt.Sprintf("driver-%d.log", attempt) }
-
 // OpenLog opens the keeper's copy of an attempt's output (0: the last attempt's) at a byte offset. Without a copy the reader is empty.
 func (d RunDir) OpenLog(attempt int, offset int64) (io.ReadCloser, error) {
-	name := DriverLog // an earlier attempt's log was renamed
-	if attempt != 0 && !d.isCurrent(attempt) {
-		name = AttemptLog(attempt)
-	}
-	file, err := os.Open(d.path(name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return io.NopCloser(strings.NewReader("")), nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open the driver's log: %w", err)
-	}
-	if _, err := file.Seek(offset, io.SeekStart); err != nil {
-		return nil, errors.Join(fmt.Errorf("read the driver's log from byte %d: %w", offset, err), file.Close())
-	}
-	return file, nil
+	return d.files().OpenLog(attempt, offset)
 }
 
-// isCurrent reports whether driver.log belongs to that attempt. The state has the attempt that the keeper ran last.
-func (d RunDir) isCurrent(attempt int) bool {
-	st, err := d.State()
-	return err == nil && st.Attempt == attempt
+func (d RunDir) files() Files {
+	return Files{Open: func(name string) (*os.File, error) { return os.Open(d.path(name)) }}
 }
 
 func (d RunDir) path(name string) string { return filepath.Join(string(d), name) }
@@ -146,13 +117,4 @@ func (d RunDir) write(name string, content []byte) error {
 	return nil
 }
 
-func (d RunDir) readJSON(name string, document any) error {
-	text, err := os.ReadFile(d.path(name))
-	if err != nil {
-		return fmt.Errorf("read %s: %w", name, err)
-	}
-	if err := json.Unmarshal(text, document); err != nil {
-		return fmt.Errorf("read %s: %w", d.path(name), err)
-	}
-	return nil
-}
+func (d RunDir) readJSON(name string, document any) error { return d.files().decode(name, document) }

@@ -19,18 +19,17 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/theirfile"
 )
 
 // Launcher reads one run.
 type Launcher struct {
 	dir   string
 	owner string
+	uid   uint32 // of the owner
 }
 
 var _ launcher.Launcher = (*Launcher)(nil)
-
-// largestState bounds what is read of another user's documents.
-const largestState = 64 << 20
 
 // Open returns the run that a directory shares, and its name.
 func Open(dir string) (*Launcher, launcher.ID, error) {
@@ -41,7 +40,7 @@ func Open(dir string) (*Launcher, launcher.ID, error) {
 	l := &Launcher{dir: dir}
 	info, err := os.Stat(dir)
 	if err == nil {
-		l.owner = ownerOf(info)
+		l.owner, l.uid = ownerOf(info)
 		_, err = l.state()
 	}
 	if err != nil {
@@ -51,10 +50,16 @@ func Open(dir string) (*Launcher, launcher.ID, error) {
 }
 
 func (l *Launcher) failed(err error) error {
+	var planted *theirfile.Error
+	var wrong *keeper.DocumentError
 	var known *launcher.ExitError
 	switch {
 	case errors.As(err, &known):
 		return err
+	case errors.As(err, &planted):
+		return launcher.Fail(runstate.CodeSpec, err, "ask "+l.owner+" what is in "+l.dir, "the shared run cannot be read: %s, and a keeper writes regular files of its own there", planted)
+	case errors.As(err, &wrong):
+		return launcher.Fail(runstate.CodeSpec, err, "ask "+l.owner+" what is in "+l.dir, "the shared run cannot be read: no keeper wrote %s: %v", wrong.Path, wrong.Err)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return launcher.Fail(runstate.CodeSpec, launcher.ErrNotFound, "repeat the command later, or name the run's directory below its owner's job.shareDir", "%s is no shared run, or its cluster has not begun to start", l.dir)
 	case errors.Is(err, fs.ErrPermission):
@@ -64,21 +69,14 @@ func (l *Launcher) failed(err error) error {
 	}
 }
 
-// state reads the documents, which another user has written.
+// files are the copies, which another user has written and can replace.
+func (l *Launcher) files() keeper.Files {
+	return keeper.Files{Open: func(name string) (*os.File, error) { return theirfile.Open(filepath.Join(l.dir, name), l.uid) }}
+}
+
+// state reads the documents.
 func (l *Launcher) state() (*runstate.State, error) {
-	for _, name := range []string{keeper.ResultFile, keeper.StateFile} {
-		info, err := os.Stat(filepath.Join(l.dir, name))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if !info.Mode().IsRegular() || info.Size() > largestState {
-			return nil, launcher.Fail(runstate.CodeSpec, nil, "", "%s has no state document in %s", l.dir, name)
-		}
-	}
-	st, err := keeper.RunDir(l.dir).State()
+	st, err := l.files().State()
 	if err != nil {
 		return nil, l.failed(err)
 	}
@@ -147,9 +145,27 @@ func (l *Launcher) Result(context.Context, launcher.ID) (*launcher.Result, error
 	return launcher.NewResult(l.status(st), info, l.OpenLog), nil
 }
 
-// OpenLog opens what is copied of the output of an attempt, 0 being the last, also while the run lives.
-func (l *Launcher) OpenLog(_ context.Context, attempt int, offset int64) (io.ReadCloser, error) {
-	return keeper.RunDir(l.dir).OpenLog(attempt, offset)
+// OpenLog opens what is copied of the output of an attempt, 0 being the last, also while the run lives. The reader ends with ctx, however long the file is.
+func (l *Launcher) OpenLog(ctx context.Context, attempt int, offset int64) (io.ReadCloser, error) {
+	log, err := l.files().OpenLog(attempt, offset)
+	if err != nil {
+		return nil, l.failed(err)
+	}
+	return &until{log, ctx}, nil
+}
+
+// until reads while its context lives.
+type until struct {
+	io.ReadCloser
+	ctx context.Context //nolint:containedctx // of the one reader
+}
+
+// Read implements io.Reader.
+func (u *until) Read(p []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.ReadCloser.Read(p)
 }
 
 // List has the run.
@@ -185,14 +201,14 @@ func (l *Launcher) Render(*spec.ClusterSpec) ([]launcher.File, error) {
 	return nil, l.refuse("rendered")
 }
 
-func ownerOf(info fs.FileInfo) string {
+func ownerOf(info fs.FileInfo) (name string, uid uint32) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return "somebody"
+		return "somebody", 0
 	}
 	number := strconv.Itoa(int(st.Uid))
 	if u, err := user.LookupId(number); err == nil {
-		return u.Username
+		return u.Username, st.Uid
 	}
-	return "user " + number
+	return "user " + number, st.Uid
 }

@@ -1,6 +1,7 @@
 package sharedrun
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -10,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
@@ -81,28 +81,105 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestHostile: documents that would block or fill the reader are not read.
+// TestHostile: what the owner plants in place of the copies is not read, and blocks nobody.
 func TestHostile(t *testing.T) {
-	dir := t.TempDir()
-	if err := syscall.Mkfifo(filepath.Join(dir, keeper.StateFile), 0o600); err != nil {
-		t.Fatal(err)
+	st := &runstate.State{Name: "told", Attempt: 2, Phase: runstate.Ready}
+	plants := map[string]func(path string) error{
+		"a pipe":      func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"a link":      func(path string) error { return os.Symlink("secret", path) },
+		"a directory": func(path string) error { return os.Mkdir(path, 0o700) },
+		"a file of somebody else": func(path string) error {
+			return errors.Join(os.WriteFile(path, []byte("{}"), 0o600), os.Chown(path, 12346, -1))
+		},
 	}
-	done := make(chan error, 1)
-	go func() { _, _, err := Open(dir); done <- err }()
-	select {
-	case err := <-done:
-		if launcher.ExitCode(err) != runstate.CodeSpec {
-			t.Errorf("a pipe: %v", err)
+	for what, plant := range plants {
+		for _, name := range []string{keeper.StateFile, keeper.ResultFile, keeper.DriverLog, keeper.AttemptLog(1)} {
+			t.Run(what+" as "+name, func(t *testing.T) {
+				dir := filepath.Join(t.TempDir(), "told")
+				if err := os.Mkdir(dir, 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if name != keeper.StateFile {
+					write(t, filepath.Join(dir, keeper.StateFile), st)
+				}
+				write(t, filepath.Join(dir, "secret"), st)
+				if os.Geteuid() == 0 { // the owner is another user than root, whose files all are read
+					if err := errors.Join(os.Chown(dir, 12345, -1), chownAll(dir, 12345)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := plant(filepath.Join(dir, name)); err != nil {
+					t.Fatal(err)
+				}
+				l, id, err := Open(dir)
+				if strings.HasSuffix(name, ".log") && err == nil {
+					attempt := 0
+					if name != keeper.DriverLog {
+						attempt = 1
+					}
+					_, err = l.OpenLog(t.Context(), attempt, 0)
+				}
+				if launcher.ExitCode(err) != runstate.CodeSpec || !strings.Contains(err.Error(), name+" ") || !strings.Contains(err.Error(), "ask ") {
+					t.Errorf("%s: %v", id, err)
+				}
+			})
 		}
-	case <-time.After(time.Minute):
-		t.Fatal("a pipe blocks the reader")
 	}
+}
+
+func chownAll(dir string, uid int) error {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		err = errors.Join(err, os.Chown(filepath.Join(dir, e.Name()), uid, -1))
+	}
+	return err
+}
+
+// TestNoDocument: what is no document of a keeper.
+func TestNoDocument(t *testing.T) {
+	for what, text := range map[string]string{"another type": `{"attempt": "x"}`, "no JSON": "{", "nothing": "", "a list": "[]", "a time": `{"since": "yesterday"}`} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, keeper.ResultFile), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := Open(dir); launcher.ExitCode(err) != runstate.CodeSpec {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	dir := t.TempDir()
 	large := filepath.Join(dir, keeper.ResultFile)
-	if err := errors.Join(os.WriteFile(large, nil, 0o600), os.Truncate(large, largestState+1)); err != nil {
+	if err := errors.Join(os.WriteFile(large, nil, 0o600), os.Truncate(large, 1<<40)); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := Open(dir); launcher.ExitCode(err) != runstate.CodeSpec {
+	if _, _, err := Open(dir); launcher.ExitCode(err) != runstate.CodeSpec || !strings.Contains(err.Error(), "more than 64 MiB") {
 		t.Errorf("a large file: %v", err)
+	}
+}
+
+// TestEndlessLog: the reader of a log ends with its context, however long the owner has made the file.
+func TestEndlessLog(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, keeper.StateFile), &runstate.State{Name: "told", Attempt: 1})
+	log := filepath.Join(dir, keeper.DriverLog)
+	if err := errors.Join(os.WriteFile(log, nil, 0o600), os.Truncate(log, 1<<42)); err != nil {
+		t.Fatal(err)
+	}
+	l, _, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := l.OpenLog(ctx, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := io.CopyN(io.Discard, r, 1<<20); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if _, err := io.Copy(io.Discard, r); !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }
 

@@ -72,7 +72,7 @@ dashboardclient
 dashboardclient/logstream
 dashboardclient/httpbody dashboardclient/lastaddress dashboardclient/poll dashboardclient/pydantic
 
-launcher/runstate launcher/filelock launcher/sleep launcher/tail launcher/trust launcher/wholefile
+launcher/runstate launcher/filelock launcher/sleep launcher/tail launcher/theirfile launcher/trust launcher/wholefile
 `
 
 // guests are the only packages of launchers that others import, besides cmd, which lists the launchers.
