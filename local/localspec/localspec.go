@@ -63,6 +63,12 @@ func Packages(s *spec.ClusterSpec) []string {
 	return nil
 }
 
+// NoUv reports whether pip installs them.
+func NoUv(s *spec.ClusterSpec) bool {
+	c := Of(s)
+	return c != nil && c.Uv != nil && !*c.Uv
+}
+
 // MaxNodes is how many nodes a cluster may begin with; 0: as many as the machine is fit for.
 func MaxNodes(s *spec.ClusterSpec) int {
 	if c := Of(s); c != nil {

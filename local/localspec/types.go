@@ -18,6 +18,9 @@ type Section struct {
 	// Packages are Python packages, as pip takes them, that rayctl installs beside Ray in the environment it makes, such as jax==0.7.0
 	// or ray[train]. An error with ray.python, whose environment is yours. Default: none.
 	Packages []string `json:"packages,omitempty"`
+	// Uv says whether uv installs the packages: the one in PATH, else one that rayctl fetches once from the package index that pip uses. false: pip
+	// installs. Default: true.
+	Uv *bool `json:"uv,omitempty"`
 	// TmpDir is the directory below which each node makes its short temporary directory (Ray's sockets allow paths of about 100
 	// characters). Default: TMPDIR, or /tmp.
 	TmpDir string `json:"tmpDir,omitempty" path:"client"`

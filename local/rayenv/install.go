@@ -30,8 +30,9 @@ func (m managed) make(ctx context.Context, lock *os.File) error {
 	}
 	begun := time.Now()
 	m.progress(fmt.Sprintf("making a Python environment with %s (once; kept in %s)", strings.Join(m.requirements, ", "), m.dir))
-	for _, argv := range m.steps() {
-		if err := m.run(ctx, lock, argv); err != nil {
+	tool := m.installer(ctx)
+	for _, argv := range m.steps(tool.path) {
+		if err := m.run(ctx, lock, argv, tool.env); err != nil {
 			return err
 		}
 	}
@@ -46,17 +47,17 @@ func (m managed) make(ctx context.Context, lock *os.File) error {
 	return nil
 }
 
-// steps are the commands that make the environment. -I keeps PYTHONPATH and the user's site packages out; pip's and uv's own
-// variables (PIP_*, UV_*, proxies) count.
-func (m managed) steps() [][]string {
-	if haveUv() {
+// steps are the commands that make the environment, with uv or, where that is "", with pip. -I keeps PYTHONPATH and the user's site packages out; pip's and uv's own
+// variables (PIP_*, UV_*, proxies) count. The environment has pip in both cases.
+func (m managed) steps(uv string) [][]string {
+	if uv != "" {
 		from := m.python.Path
 		if from == "" {
 			from = m.python.minor()
 		}
 		return [][]string{
-			{"uv", "venv", "--no-project", "--allow-existing", "--python", from, m.dir},
-			append([]string{"uv", "pip", "install", "--python", interpreterIn(m.dir), "--"}, m.requirements...),
+			{uv, "venv", "--no-project", "--allow-existing", "--seed", "--python", from, m.dir},
+			append([]string{uv, "pip", "install", "--python", interpreterIn(m.dir), "--"}, m.requirements...),
 		}
 	}
 	return [][]string{
@@ -65,9 +66,10 @@ func (m managed) steps() [][]string {
 	}
 }
 
-// run runs one step, reports its progress, and turns its failure into one sentence.
-func (m managed) run(ctx context.Context, lock *os.File, argv []string) error {
+// run runs one step with env beside the user's variables, reports its progress, and turns its failure into one sentence.
+func (m managed) run(ctx context.Context, lock *os.File, argv, env []string) error {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), env...)
 	cmd.ExtraFiles = []*os.File{lock}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // pip's children end with it
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -131,8 +131,9 @@ func supportedBy(ray string) (oldest, newest int) {
 	return oldest, newest
 }
 
-// choosePython finds the newest Python on PATH that this Ray supports. With uv there may be none: uv brings its own.
-func choosePython(ctx context.Context, ray string) (python, error) {
+// choosePython finds the newest Python on PATH that this Ray supports. With uv, which must be allowed, there may be none: uv brings its own.
+func choosePython(ctx context.Context, ray string, uv bool) (python, error) {
+	uv = uv && haveUv()
 	oldest, newest := supportedBy(ray)
 	var refused []string
 	for _, name := range candidates(oldest, newest) {
@@ -148,13 +149,13 @@ func choosePython(ctx context.Context, ray string) (python, error) {
 			refused = append(refused, fmt.Sprintf("%s does not work (%v)", path, err))
 		case p.Version[0] != 3 || p.Version[1] < oldest || p.Version[1] > newest:
 			refused = append(refused, fmt.Sprintf("%s is Python %s", path, p.minor()))
-		case !p.Ensurepip && !haveUv():
+		case !p.Ensurepip && !uv:
 			refused = append(refused, fmt.Sprintf("%s cannot make virtual environments (Debian and Ubuntu: apt install python%s-venv)", path, p.minor()))
 		default:
 			return p, nil
 		}
 	}
-	if haveUv() {
+	if uv {
 		return python{Version: [2]int{3, min(newest, 12)}}, nil
 	}
 	return python{}, noPython(ray, oldest, newest, refused)

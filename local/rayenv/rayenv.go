@@ -31,7 +31,9 @@ type Options struct {
 	Version string
 	// Packages are installed beside Ray, as pip takes them. An error with Python.
 	Packages []string
-	// CacheDir holds the environments that rayctl makes, in envs/.
+	// NoUv has pip install, not uv.
+	NoUv bool
+	// CacheDir holds the environments that rayctl makes, in envs/, and the uv that it brings.
 	CacheDir string
 	// Progress takes one line for each step of an installation; nil: none.
 	Progress func(text string)
@@ -69,11 +71,11 @@ func Ensure(ctx context.Context, o Options) (Env, error) {
 	if dir := o.made(); dir != "" {
 		return newEnv(interpreterIn(dir), o.Version, dir), nil
 	}
-	py, err := choosePython(ctx, o.Version)
+	py, err := choosePython(ctx, o.Version, !o.NoUv)
 	if err != nil {
 		return Env{}, err
 	}
-	m := managed{dir: o.dir(py.minor()), requirements: o.requirements(), python: py, progress: o.Progress, detail: o.Detail}
+	m := managed{dir: o.dir(py.minor()), requirements: o.requirements(), python: py, uv: !o.NoUv, cacheDir: o.CacheDir, progress: o.Progress, detail: o.Detail}
 	if err := m.ensure(ctx); err != nil {
 		return Env{}, err
 	}
@@ -146,6 +148,8 @@ type managed struct {
 	dir          string
 	requirements []string
 	python       python
+	uv           bool   // uv may install
+	cacheDir     string // where the uv is that rayctl brings; "": it brings none
 	progress     func(string)
 	detail       func(string)
 }
@@ -241,6 +245,6 @@ func Check(ctx context.Context, o Options) (string, error) {
 	if dir := o.made(); dir != "" {
 		return fmt.Sprintf("Ray %s in %s", o.Version, dir), nil
 	}
-	py, err := choosePython(ctx, o.Version)
+	py, err := choosePython(ctx, o.Version, !o.NoUv)
 	return fmt.Sprintf("Ray %s will be installed once, for Python %s", o.Version, py.minor()), err
 }

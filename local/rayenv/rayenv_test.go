@@ -158,6 +158,7 @@ func TestUv(t *testing.T) {
 	}
 	t.Setenv("PATH", filepath.Join(uv.dir, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
 	m := tiny(t, hostileDir(t))
+	m.uv = true
 	var notes []string
 	m.progress = func(text string) { notes = append(notes, text) }
 	m.detail = m.progress
@@ -174,6 +175,106 @@ func TestUv(t *testing.T) {
 		t.Errorf("uv's reason: %v", err)
 	} else {
 		t.Log(err)
+	}
+}
+
+// withoutUv leaves Python alone on PATH.
+func withoutUv(t *testing.T) {
+	t.Helper()
+	path, err := exec.LookPath("python3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	if err := os.Symlink(mustAsk(t, path).Path, filepath.Join(bin, "python3")); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin)
+}
+
+// TestBringsUv: where uv is not on PATH, rayctl fetches it with pip, once, and the environment has pip all the same.
+func TestBringsUv(t *testing.T) {
+	withoutUv(t)
+	m := tiny(t, hostileDir(t))
+	m.uv, m.cacheDir = true, filepath.Join(testCache(t), "tools")
+	if err := m.ensure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := os.ReadFile(filepath.Join(m.dir, "pyvenv.cfg"))
+	if err != nil || !strings.Contains(string(cfg), "uv = "+uvVersion) {
+		t.Errorf("not made by the uv that rayctl brings: %v, pyvenv.cfg:\n%s", err, cfg)
+	}
+	if out, err := exec.Command(interpreterIn(m.dir), "-m", "pip", "--version").CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	if left, err := filepath.Glob(filepath.Join(m.cacheDir, "*", "download-*")); err != nil || len(left) > 0 {
+		t.Errorf("downloads are left: %v, %q", err, left)
+	}
+}
+
+// TestUvIsNotToBeHad: an index that has no uv, and a user who forbids it, leave the work to pip, the first with a note.
+func TestUvIsNotToBeHad(t *testing.T) {
+	withoutUv(t)
+	dir := t.TempDir()
+	m := tiny(t, hostileDir(t))
+	m.uv, m.cacheDir = true, dir
+	var notes []string
+	m.progress = func(text string) { notes = append(notes, text) }
+	t.Run("no index", func(t *testing.T) {
+		t.Setenv("PIP_NO_INDEX", "1")
+		t.Setenv("PIP_FIND_LINKS", dir)
+		if tool := m.installer(t.Context()); tool.path != "" || !strings.Contains(strings.Join(notes, "\n"), "pip installs, which takes longer than uv: uv "+uvVersion+" cannot be fetched: ") {
+			t.Errorf("%+v, notes %q", tool, notes)
+		}
+	})
+	t.Run("a setting that uv has not", func(t *testing.T) {
+		t.Setenv("PIP_NO_BINARY", "numpy")
+		if tool := m.installer(t.Context()); tool.path != "" || !strings.Contains(strings.Join(notes, "\n"), "uv has no setting like pip's no-binary") {
+			t.Errorf("%+v, notes %q", tool, notes)
+		}
+	})
+	m.uv = false
+	if tool := m.installer(t.Context()); tool.path != "" {
+		t.Errorf("forbidden: %+v", tool)
+	}
+}
+
+// TestAnotherWheel: what the index gives under uv's name is run only if it is what PyPI has.
+func TestAnotherWheel(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	wheel, program := filepath.Join(dir, "uv.whl"), filepath.Join(dir, "uv")
+	if err := os.WriteFile(wheel, []byte("something else"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := unpackUv(wheel, program, uvWheels); err == nil || !strings.Contains(err.Error(), "has another uv.whl than PyPI") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(program); err == nil {
+		t.Error("the program was unpacked")
+	}
+}
+
+func TestUvVariables(t *testing.T) {
+	t.Parallel()
+	none := func(string) (string, bool) { return "", false }
+	for name, test := range map[string]struct {
+		settings map[string]string
+		lookup   func(string) (string, bool)
+		want     []string
+	}{
+		"none":  {nil, none, nil},
+		"index": {map[string]string{"index-url": "https://u:p@a/simple", "retries": "3", "cert": "/c"}, none, []string{"SSL_CERT_FILE=/c", "UV_DEFAULT_INDEX=https://u:p@a/simple"}},
+		"lists": {map[string]string{"extra-index-url": "\nhttps://b\nhttps://c", "find-links": "/w https://d"}, none,
+			[]string{"UV_INDEX=https://b https://c", "UV_INDEX_STRATEGY=unsafe-best-match", "UV_FIND_LINKS=/w,https://d"}},
+		"the user's": {map[string]string{"index-url": "https://a"}, func(name string) (string, bool) { return "x", name == "UV_DEFAULT_INDEX" }, nil},
+	} {
+		if got, err := uvVariables(test.settings, test.lookup); err != nil || !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	if _, err := uvVariables(map[string]string{"only-binary": ":all:"}, none); err == nil {
+		t.Error("a setting that uv has not was dropped")
 	}
 }
 
@@ -251,7 +352,7 @@ func TestChoosePython(t *testing.T) {
 	real = mustAsk(t, real).Path
 	bin := t.TempDir()
 	t.Setenv("PATH", bin)
-	_, err = choosePython(t.Context(), "2.60.0")
+	_, err = choosePython(t.Context(), "2.60.0", true)
 	if launcher.ExitCode(err) != runstate.CodeConfig || !strings.Contains(err.Error(), "Python 3.10 to 3.14 with venv, but none is on PATH") {
 		t.Errorf("no Python: %v", err)
 	}
@@ -261,20 +362,20 @@ func TestChoosePython(t *testing.T) {
 		}
 	}
 	script("python3.14", `echo "pyenv: python3.14: command not found" >&2; exit 127`) // as pyenv's shims do
-	_, err = choosePython(t.Context(), "2.60.0")
+	_, err = choosePython(t.Context(), "2.60.0", true)
 	if launcher.ExitCode(err) != runstate.CodeConfig || !strings.Contains(err.Error(), "pyenv: python3.14: command not found") {
 		t.Errorf("only a shim: %v", err)
 	}
 	script("python3", `exec '`+real+`' "$@"`)
-	if py, err := choosePython(t.Context(), "2.60.0"); err != nil || py.Path != real {
+	if py, err := choosePython(t.Context(), "2.60.0", true); err != nil || py.Path != real {
 		t.Errorf("a shim and a Python: %+v, %v", py, err)
 	}
 	script("python3", `echo '{"Path": "/p", "Version": [3, 7], "Ray": "", "Dashboard": false, "Ensurepip": true}'`)
-	if _, err := choosePython(t.Context(), "2.60.0"); err == nil || !strings.Contains(err.Error(), "is Python 3.7") {
+	if _, err := choosePython(t.Context(), "2.60.0", true); err == nil || !strings.Contains(err.Error(), "is Python 3.7") {
 		t.Errorf("too old: %v", err)
 	}
 	script("python3", `echo '{"Path": "/p", "Version": [3, 11], "Ray": "", "Dashboard": false, "Ensurepip": false}'`)
-	if _, err := choosePython(t.Context(), "2.60.0"); err == nil || !strings.Contains(err.Error(), "apt install python3.11-venv") {
+	if _, err := choosePython(t.Context(), "2.60.0", true); err == nil || !strings.Contains(err.Error(), "apt install python3.11-venv") {
 		t.Errorf("without ensurepip: %v", err)
 	}
 }
