@@ -22,6 +22,7 @@ func Local() []Measure {
 		{"longline", measureLongLine},
 		{"pack", measurePack},
 		{"run", measureRun},
+		{"install", measureInstall},
 		{"version", measureVersion},
 		{Unchanged, measureUnchanged},
 	}
