@@ -36,6 +36,10 @@ class Ends(unittest.TestCase):
         self.assertEqual(self.of({"mode": "step"}, **job), 5000, "in somebody else's allocation nobody warns")
         self.assertIsNone(self.of({"mode": "spawn"}, **job), "a local cluster is not the job's")
 
+    def test_short_job(self):
+        """Its end needs no more than a sixth of it, and the grace."""
+        self.assertEqual(self.of(STEP, SLURM_JOB_START_TIME="1000", SLURM_JOB_END_TIME="1180"), 1180 - 30 - 30)
+
     def test_no_limit(self):
         """Slurm gives such a job an end a year away."""
         self.assertIsNone(self.of(STEP, SLURM_JOB_START_TIME="1000", SLURM_JOB_END_TIME=str(1000 + YEAR)))

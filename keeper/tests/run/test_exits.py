@@ -32,19 +32,44 @@ class Exits(unittest.TestCase):
 
     def test_signals(self):
         """The sentence begins as the client knows it, and names who sends such a signal."""
-        waits = Waiting(orders(signals={"INT": "preempted"}), *[None] * 9)
+        waits = Waiting(orders(signals={"INT": "preempted"}), None, None, unittest.mock.Mock(**{"warned.return_value": None}), *[None] * 6)
         for number, cause, why in ((signal.SIGTERM, "interrupted", "somebody cancelled it"), (signal.SIGUSR1, "time-limit", "time limit"), (signal.SIGINT, "preempted", "SIGINT")):
             end = waits.signalled(number)
             self.assertEqual(end.cause, cause)
             self.assertTrue(end.message.startswith(model.SIGNALLED) and why in end.message, end.message)
 
     def test_warning(self):
-        """Slurm's signal before a preemption is the one before the time limit, which is near only in the second case: within grace, three minutes and the warning."""
-        waits = Waiting(orders(job={"grace": 300}), *[None] * 9)
-        for left, cause, why in (3600, "preempted", ": its nodes are preempted for another job"), (400, "time-limit", ": the time limit of its nodes is near"):
-            with unittest.mock.patch.dict(os.environ, SLURM_JOB_END_TIME=str(int(time.time()) + left)):
+        """Slurm's signal before a preemption is the one before the time limit, which is near only in the second case: within grace, three minutes and the warning. What Slurm
+        says counts more."""
+        now = time.time()
+        for left, told, cause, why in (
+                (3600, None, "preempted", ": its nodes are preempted for another job"),
+                (400, None, "time-limit", ": the time limit of its nodes is near"),
+                (3600, ("time-limit", now + 100, 900.0), "time-limit", ": the time limit of its nodes is near"),  # somebody has moved it
+                (400, ("preempted", now + 100, 900.0), "preempted", ": its nodes are preempted for another job")):
+            waits = Waiting(orders(job={"grace": 300}), None, None, unittest.mock.Mock(**{"warned.return_value": told}), *[None] * 6)
+            with unittest.mock.patch.dict(os.environ, SLURM_JOB_END_TIME=str(int(now) + left)):
                 end = waits.signalled(signal.SIGUSR1)
             self.assertEqual((end.cause, end.message), (cause, model.SIGNALLED + "USR1" + why))
+
+    def test_warning_that_comes_early(self):
+        """The run goes on until the moment that its driver knows. Other signals, and a preemption, are its end at once."""
+        now, start = time.time(), {"warning": 70}
+        for numbers, told, ends in (
+                ([signal.SIGUSR1], ("time-limit", now + 100, 900.0), False),
+                ([signal.SIGUSR1], ("time-limit", now + 60, 900.0), True),
+                ([signal.SIGUSR1], ("time-limit", now + 60, 180.0), False),  # a short job
+                ([signal.SIGUSR1], ("time-limit", now + 39, 180.0), True),
+                ([signal.SIGUSR1], ("preempted", now + 100, 900.0), True),
+                ([signal.SIGUSR1], ("time-limit", 0.0, 0.0), True),
+                ([signal.SIGUSR1, signal.SIGTERM], ("time-limit", now + 100, 900.0), True)):
+            bell, mail, nodes = unittest.mock.Mock(signals=numbers), unittest.mock.Mock(asked=None), unittest.mock.Mock(**{"warned.return_value": told})
+            waits = Waiting(orders(start=start, job={"grace": 10}), bell, mail, nodes, *[None] * 6)
+            try:
+                waits.obey()
+                self.assertFalse(ends, (numbers, told))
+            except exits.End:
+                self.assertTrue(ends, (numbers, told))
 
     def test_signal_behind(self):
         """A step of Slurm that was cancelled ends before the keeper gets its signal; nodes that nobody signals together with the keeper have ended by themselves."""

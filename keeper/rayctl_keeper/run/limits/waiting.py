@@ -4,7 +4,7 @@ import signal
 import time
 
 from rayctl_keeper.host.process import reap
-from rayctl_keeper.run.limits.ends import warned_of
+from rayctl_keeper.run.limits.ends import announced, notice
 from rayctl_keeper.state import model
 from rayctl_keeper.state.exits import Detached, End, Leaving, limit_end
 from rayctl_keeper.state.model import Cause
@@ -12,6 +12,7 @@ from rayctl_keeper.state.model import Cause
 POLL = 0.15  # seconds between questions while something is awaited
 FOLLOWS = 2.0  # seconds within which the keeper gets the signal that has ended its nodes
 LAZY = 1.0  # while nothing is expected, or where the end of the driver's process wakes the thread
+NEAR = {Cause.TIME_LIMIT: "the time limit of its nodes is near", Cause.PREEMPTED: "its nodes are preempted for another job"}  # what Slurm warns of
 INTERRUPTS = "somebody cancelled it, or its machine shuts down"  # whoever sends SIGTERM
 
 
@@ -20,7 +21,8 @@ class Waiting:
 
     def __init__(self, orders, bell, mail, nodes, gang, elastic, gpus, driver, limits, state):
         self._causes = orders.get("signals") or {}  # by the signal's name
-        self._grace = float((orders.get("job") or {}).get("grace") or 0)
+        self._grace, self._start = float((orders.get("job") or {}).get("grace") or 0), orders.get("start") or {}
+        self._announced = None  # by Slurm's warning: see ends.announced
         self._bell, self._mail, self._nodes, self._gang, self._elastic, self._gpus = bell, mail, nodes, gang, elastic, gpus
         self._driver, self._limits, self._state = driver, limits, state
         self.early = self.placed = self.warned = self.hopeless = None  # set by their owner
@@ -48,7 +50,8 @@ class Waiting:
         if self._mail.asked is not None:
             raise self._mail.asked
         for number in self.signals():
-            raise self.signalled(number)
+            if not self._comes_early(number):
+                raise self.signalled(number)
 
     def obey_behind(self):
         """The same when nodes have ended. Slurm signals the step and the keeper: the end of the step, of which the keeper hears first, is none of its nodes'."""
@@ -72,6 +75,18 @@ class Waiting:
             self._gpus.look()
             self.warned.look()
 
+    def _comes_early(self, number):
+        """Slurm warns up to a minute before it is due (sbatch(1), --signal). Until then the run goes on: its driver knows that moment."""
+        if signal.Signals(number) != signal.SIGUSR1 or "USR1" in self._causes:
+            return False
+        cause, end, span = self.warning()
+        return cause == Cause.TIME_LIMIT and end > 0 and time.time() < end - notice(self._start, span)
+
+    def warning(self):
+        """What Slurm's warning announces. It is asked once."""
+        self._announced = self._announced or announced(self._grace, self._nodes.warned())
+        return self._announced
+
     def signals(self):
         """The signals that the keeper got."""
         return self._bell.signals
@@ -79,7 +94,8 @@ class Waiting:
     def signalled(self, number):
         """The End for a signal; the orders may give other causes than these."""
         name = signal.Signals(number).name[3:]
-        cause, why = warned_of(self._grace) if name == "USR1" else (Cause.INTERRUPTED, INTERRUPTS)
+        cause = self.warning()[0] if name == "USR1" else Cause.INTERRUPTED
+        why = NEAR.get(cause, INTERRUPTS)
         ordered = self._causes.get(name, cause)
         if ordered == "detach":
             return Detached()

@@ -71,6 +71,10 @@ class Nodes:
         """Whether the substrate has taken the allocation back: AGAIN or OVER. "": it has not, or that is not known."""
         return ""
 
+    def warned(self):
+        """For a warning that the keeper got: its cause, the end of the allocation by its time limit in epoch seconds, and the seconds of that limit. None: not known."""
+        return None
+
     def confirm(self):
         """Before something that must not be done twice. Raises Detached where another keeper has taken over."""
 

@@ -132,6 +132,9 @@ class Step(Nodes):
         found = self.allocation.standing() if self.allocation else ""
         return "" if found == RUNS else found
 
+    def warned(self):
+        return self.allocation and self.allocation.warned()
+
     def confirm(self):
         if self.allocation and self.allocation.superseded():
             self.stop()

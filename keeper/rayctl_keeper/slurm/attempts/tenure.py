@@ -39,6 +39,7 @@ class Tenure:
 
     unanswered = staticmethod(allocation.unanswered)
     standing = staticmethod(allocation.standing)
+    warned = staticmethod(allocation.warned)
 
     def __init__(self, run, place):
         self._run, self._place, self._file = run, place, os.path.join(place, FILE)

@@ -14,12 +14,10 @@ from rayctl_keeper.node.supervisor import OF_THE_GANG
 from rayctl_keeper.run.nodes.step import step_command
 from rayctl_keeper.slurm.attempts.after import load
 from rayctl_keeper.slurm.companions.submission import given, leaves, own_node
-from rayctl_keeper.slurm.controller import commands
+from rayctl_keeper.slurm.controller import allocation, commands
 from rayctl_keeper.state.model import Cause
 
 UNKNOWN = 30.0  # seconds that are left, if Slurm does not report the time
-ENDS = "%e|%S|%l"  # of squeue: end, start, time limit
-SLACK = 30.0  # seconds by which an end before the time limit is that of a preemption
 
 
 def main(arguments):
@@ -57,28 +55,15 @@ def warn(place, name, serial):
 
 
 def ends(answer=None):
-    """When the job ends, in epoch seconds, and for which cause: a preemption moves its end to before its time limit. answer is squeue's."""
-    answer = answer or commands.ask("squeue", "--noheader", "--format=" + ENDS, "--jobs=" + own_id()) or ""
-    found = [line.strip().split("|") for line in answer.splitlines()]
-    found = [(float(end), float(start) + span(limit)) for end, start, limit in found if end.isdigit() and start.isdigit()]
+    """When the job ends, in epoch seconds, and for which cause. answer is squeue's."""
+    found = allocation.warning(answer or commands.ask("squeue", "--noheader", "--format=" + allocation.ENDS, "--jobs=" + own_id()) or "")
     if not found:
         return time.time() + UNKNOWN, Cause.PREEMPTED
-    end = max(time.time() + 1.0, min(end for end, _ in found))
-    return end, Cause.PREEMPTED if any(end < due - SLACK for end, due in found) else Cause.TIME_LIMIT
+    cause, end, _ = found
+    return max(time.time() + 1.0, end), cause
 
 
 def own_id():
     """This job's id for Slurm's commands, for which the number of an array is all of its elements."""
     array, element = os.environ.get("SLURM_ARRAY_JOB_ID"), os.environ.get("SLURM_ARRAY_TASK_ID")
     return "%s_%s" % (array, element) if array and element else os.environ["SLURM_JOB_ID"]
-
-
-def span(limit):
-    """Seconds of a time limit as squeue writes it: [days-][hours:]minutes:seconds, or a word for none."""
-    days, _, clock = limit.rpartition("-")
-    if not clock.replace(":", "").isdigit():
-        return float("inf")
-    seconds = 0
-    for part in clock.split(":"):
-        seconds = 60 * seconds + int(part)
-    return 86400.0 * int(days or 0) + seconds

@@ -8,8 +8,12 @@ from rayctl_keeper.host import process
 from rayctl_keeper.run.nodes.common import AGAIN, OVER, RUNS
 from rayctl_keeper.slurm.controller import commands
 from rayctl_keeper.slurm.controller.commands import unanswered
+from rayctl_keeper.state.model import Cause
 
 PATIENCE = 30.0  # seconds for an answer; the command itself gives up earlier where nobody listens
+QUICK = 5.0  # seconds for an answer of which the driver's grace waits
+ENDS = "%e|%S|%l"  # of squeue: end, start, time limit
+SLACK = 30.0  # seconds by which an end before the time limit is that of a preemption
 HOLDS = ("RUNNING", "SUSPENDED", "CONFIGURING", "RESIZING", "STOPPED", "SIGNALING")  # states in which a job has its nodes
 
 
@@ -44,3 +48,34 @@ def standing():
     if not commands.inside() and int(restarts) > int(os.environ.get("RAYCTL_RESTARTS") or 0):
         return AGAIN
     return RUNS if job.get("JobState") in HOLDS else OVER
+
+
+def warned():
+    """For the keeper, which Slurm has warned: see warning. None: not known."""
+    try:
+        code, out, _ = process.run(("squeue", "--noheader", "--format=" + ENDS, "--jobs=" + os.environ.get("SLURM_JOB_ID", "")), commands.environment(), QUICK)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return None if code else warning(out.decode("utf-8", "replace"))
+
+
+def warning(answer):
+    """Of squeue's lines about a job's components: the cause of its end, which a preemption moves to before its time limit; when that is, in epoch seconds; and the seconds from
+    the start until then. None: not known."""
+    found = [line.strip().split("|") for line in answer.splitlines()]
+    found = [(float(end), float(start), span(limit)) for end, start, limit in found if end.isdigit() and start.isdigit()]
+    if not found:
+        return None
+    end, start, _ = min(found)
+    return Cause.PREEMPTED if any(end < start + limit - SLACK for end, start, limit in found) else Cause.TIME_LIMIT, end, end - start
+
+
+def span(limit):
+    """Seconds of a time limit as squeue writes it: [days-][hours:]minutes:seconds, or a word for none."""
+    days, _, clock = limit.rpartition("-")
+    if not clock.replace(":", "").isdigit():
+        return float("inf")
+    seconds = 0
+    for part in clock.split(":"):
+        seconds = 60 * seconds + int(part)
+    return 86400.0 * int(days or 0) + seconds
