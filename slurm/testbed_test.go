@@ -65,6 +65,8 @@ func (b *bed) refused(t *testing.T) {
 		"no such node":        {func(s *spec.ClusterSpec) { slurmspec.Of(s).Nodelist = "elsewhere" }, "slurm.nodelist"},
 		"no such argument":    {func(s *spec.ClusterSpec) { slurmspec.Of(s).ExtraArgs = []string{"--no-such-option=1"} }, "extraArgs"},
 		"no such reservation": {func(s *spec.ClusterSpec) { slurmspec.Of(s).Reservation = "r" }, "slurm.reservation"},
+		"no such time":        {func(s *spec.ClusterSpec) { slurmspec.Of(s).Begin = "yesterday" }, "slurm.begin"},
+		"no such switches":    {func(s *spec.ClusterSpec) { slurmspec.Of(s).Switches = "x" }, "slurm.switches"},
 		"no such job":         {func(s *spec.ClusterSpec) { slurmspec.Of(s).Dependency = "afterok:999999" }, "slurm.dependency"},
 		"more memory":         {func(s *spec.ClusterSpec) { s.Workers[0].Memory = resource.MustParse("9Ti") }, "lower cpus, memory"},
 		"too much memory": {func(s *spec.ClusterSpec) {
