@@ -77,7 +77,19 @@ func runLs(ctx context.Context, a *app.App, o *lsOptions) error {
 	if failed != nil && len(all) == 0 {
 		return failed
 	}
+	warnUnreachable(a, all)
 	return errors.Join(printClusters(a, o, all), failed)
+}
+
+// warnUnreachable says once of each substrate that it does not answer: what is listed of its clusters is what was known last.
+func warnUnreachable(a *app.App, all []launcher.Status) {
+	told := map[string]bool{}
+	for _, s := range all {
+		if s.Unreachable != "" && !told[s.Unreachable] {
+			told[s.Unreachable] = true
+			a.UI.Warn("the clusters of launcher %s are listed as they were known last: %s", s.Launcher, s.Unreachable)
+		}
+	}
 }
 
 func printClusters(a *app.App, o *lsOptions, all []launcher.Status) error {

@@ -40,3 +40,13 @@ func TestJobStates(t *testing.T) {
 		t.Errorf("status: %v, %s", err, &text)
 	}
 }
+
+// TestUnreachableOnce: of a substrate that does not answer ls says it once, not for each cluster.
+func TestUnreachableOnce(t *testing.T) {
+	a, _, stderr := apptest.New()
+	away := launcher.Status{Launcher: "slurm", Unreachable: "Slurm does not answer"}
+	warnUnreachable(a, []launcher.Status{away, {Launcher: "local"}, away})
+	if strings.Count(stderr.String(), "Slurm does not answer") != 1 || strings.Count(stderr.String(), "\n") != 1 {
+		t.Errorf("stderr: %q", stderr)
+	}
+}
