@@ -119,9 +119,12 @@ func (b *bed) statusIsTrue(t *testing.T) {
 	b.wantFirst(t, id, runstate.Suspended, "suspended")
 	scontrol("resume")
 	b.wantFirst(t, id, runstate.Ready, "")
-	for _, role := range []string{"slurm-batch", "slurm-start"} { // the one would conclude what the other leaves
-		b.kill(t, id, func(command string) bool { return strings.Contains(command, "keeper.pyz "+role) })
+	role := func(name string) func(string) bool {
+		return func(command string) bool { return strings.Contains(command, "keeper.pyz "+name) }
 	}
+	b.signal(t, id, syscall.SIGSTOP, role("slurm-batch")) // it would conclude what the keeper leaves
+	b.kill(t, id, role("slurm-start"))
+	b.kill(t, id, role("slurm-batch"))
 	b.AwaitJob(t, job, "FAILED")
 	b.wantFirst(t, id, runstate.Gone, "the keeper was killed")
 	b.down(t, l, id)

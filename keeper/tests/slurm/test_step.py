@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.dirname(HERE))
 from rayctl_keeper.host import process
 from rayctl_keeper.node import supervisor
 from rayctl_keeper.run.nodes.step import Step
-from rayctl_keeper.slurm.controller import allocation
+from rayctl_keeper.slurm.attempts import tenure
 
 ORDERS = {"version": 1, "name": "n", "attempt": 1, "advertise": "127.0.0.1", "dashboardHost": "127.0.0.1",
           "ray": {"python": "/opt/venv/bin/python"}, "groups": [{"name": "head", "count": 1}, {"name": "w", "count": 2}]}
@@ -66,15 +66,16 @@ class Steps(unittest.TestCase):
         """Among what the nodes' programs write to stderr; they say whether the start is repeated."""
         said = "Traceback\nsrun: error: Unable to confirm allocation for job 7: Unable to contact slurm controller (connect failure)\nsrun: error: and more\n"
         step = self.step(said, "sys.stdout.flush(); import os; os.write(2, sys.argv[1].encode()); sys.exit(1)")
-        step.allocation = allocation
+        step.allocation = tenure.Tenure
         (pid, (child, _)), = step.children.items()
         child.wait()
         self.assertEqual(step.ended({pid: 1}), [("step", 1)])
         self.assertEqual(step.last_words(), "Unable to confirm allocation for job 7: Unable to contact slurm controller (connect failure); and more")
         self.assertTrue(step.unanswered())
-        step.said.clear()
-        step.take_error(b"srun: error: node1: task 0: Exited with exit code 1\n")
-        self.assertFalse(step.unanswered())
+        for other in b"node1: task 0: Exited with exit code 1\n", b"Task launch for StepId=7.0 failed on node node1: Connection refused\n":
+            step.said.clear()
+            step.take_error(b"srun: error: " + other)
+            self.assertFalse(step.unanswered())
 
     def test_lines_are_short(self):
         report = {"state": "failed", "message": "caf\u00e9 \"\\\n\udce9" * 400, "directory": "/tmp/r12345678", "name": "w-0"}

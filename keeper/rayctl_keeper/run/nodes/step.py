@@ -149,7 +149,7 @@ class Step(Nodes):
                 pass
         select.select([], [], [], LAST_WORDS)
         process.kill_all([b"RAYCTL_NODE_DIR=" + os.fsencode(d) for d in self.directories()])
-        self.log("another keeper has taken over, or neither the run's directory nor Slurm can be reached: all that runs here was ended")
+        self.log("another keeper has taken over, or neither the run's directory nor the batch system can be reached: all that runs here was ended")
         os._exit(0)
 
     def start_gang(self, serial):

@@ -37,7 +37,7 @@ def is_over(superseded, silent, seconds, standing):
 class Tenure:
     """What Slurm and the run's directory say of this keeper's attempt (Step.allocation)."""
 
-    unanswered = staticmethod(allocation.unanswered)
+    unanswered = staticmethod(allocation.without_answer)
     standing = staticmethod(allocation.standing)
     warned = staticmethod(allocation.warned)
 

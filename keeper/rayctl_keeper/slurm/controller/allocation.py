@@ -14,6 +14,7 @@ PATIENCE = 30.0  # seconds for an answer; the command itself gives up earlier wh
 QUICK = 5.0  # seconds for an answer of which the driver's grace waits
 ENDS = "%e|%S|%l"  # of squeue: end, start, time limit
 SLACK = 30.0  # seconds by which an end before the time limit is that of a preemption
+LAUNCH = "Task launch"  # srun's words about a node, which may have the same reason ("Connection refused")
 HOLDS = ("RUNNING", "SUSPENDED", "CONFIGURING", "RESIZING", "STOPPED", "SIGNALING")  # states in which a job has its nodes
 
 
@@ -36,6 +37,11 @@ def fields(text, job):
                 found.setdefault(name, value)
             return found
     return {}
+
+
+def without_answer(words):
+    """Whether srun failed because it did not reach the controller: it has no step then, and a node that it cannot reach is another failure."""
+    return unanswered(words) and LAUNCH not in words
 
 
 def standing():
