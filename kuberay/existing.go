@@ -68,10 +68,10 @@ func (l *Launcher) look(ctx context.Context, c *api.Client, p *objects.Plan) (wh
 	switch {
 	case err != nil:
 		return nothing, "", err
+	case noted == nil && observe.NeverReleased(job, time.Now()):
+		return changing, "removing a launch of " + name + " whose client has died", c.DeleteLaunch(ctx, name, job.UID) // it never got a keeper to end it
 	case noted == nil && observe.HeldByKueue(job):
 		return changing, "another client is launching " + name + ", and Kueue has not admitted its keeper yet", nil
-	case noted == nil && observe.NeverReleased(job, time.Now()):
-		return changing, "removing a launch of " + name + " whose client has died", c.DeleteJob(ctx, name, job.UID) // it never got a keeper to end it
 	case noted == nil: // its keeper, or Kubernetes, ends it if it is not committed in time, whatever it was to be
 		return changing, "another client is launching " + name, nil
 	case job.Annotations[objects.AnnotationHash] != p.Hash:

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -85,6 +86,16 @@ func (c *Client) DeleteJob(ctx context.Context, name string, uid types.UID) erro
 		return nil
 	}
 	return Explain(err, "delete", "jobs.batch", c)
+}
+
+// DeleteLaunch deletes a keeper's Job, and with it the cluster, and the record if it is that launch's.
+func (c *Client) DeleteLaunch(ctx context.Context, name string, uid types.UID) error {
+	err := c.DeleteJob(ctx, name, uid)
+	record, recordErr := c.Record(ctx, name)
+	if record != nil && record.Annotations[objects.AnnotationKeeper] == string(uid) {
+		recordErr = c.DeleteJob(ctx, record.Name, record.UID)
+	}
+	return errors.Join(err, recordErr)
 }
 
 // PodsOf lists a Job's pods.

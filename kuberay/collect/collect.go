@@ -42,7 +42,7 @@ type Finder struct {
 }
 
 // Find returns the repairs that are needed, and changes nothing:
-//   - a Job that was created suspended, whose client died before it could release it: nothing else counts its time
+//   - a Job that was created suspended, whose client died before it, or Kueue, could release it: nothing else counts its time
 //   - a Job whose keeper has ended, but not another container that admission added to its pod
 //   - a record without a cluster whose pod cannot start: it would wait for room only to report that the keeper has ended
 //   - a cluster with kuberay.keeper: none, whose client, which was to end it at lifetime.max, has ended
@@ -87,7 +87,7 @@ func (f *Finder) repair(ctx context.Context, name string, o *observe.Snapshot) (
 		if noted, err := f.Client.NotedCommit(ctx, name); err != nil || noted != nil { // somebody else has suspended it
 			return nil, err
 		}
-		return found("launch", "its client died before it had a keeper", f.deleteJob(o.Job)), nil
+		return found("launch", "its client died before it had a keeper", func(ctx context.Context) error { return f.Client.DeleteLaunch(ctx, name, o.Job.UID) }), nil
 	case o.Held() && o.Job.DeletionTimestamp == nil:
 		return found("job", "another container in the keeper's pod keeps it alive", f.deleteJob(o.Job)), nil
 	case recordWaits(o):
@@ -111,7 +111,7 @@ func (f *Finder) deleteJob(job *batchv1.Job) func(context.Context) error {
 
 // neverReleased reports whether a Job is as a launch creates it, for longer than a launch takes.
 func neverReleased(o *observe.Snapshot) bool {
-	return o.Job != nil && o.Job.DeletionTimestamp == nil && o.Cluster == nil && observe.NeverReleased(o.Job, o.Now)
+	return o.Job != nil && o.Job.DeletionTimestamp == nil && observe.NeverReleased(o.Job, o.Now)
 }
 
 // recordWaits reports whether a record has neither a cluster nor a pod that runs.

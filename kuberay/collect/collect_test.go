@@ -24,24 +24,32 @@ func old(age time.Duration) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: "c", UID: "u", CreationTimestamp: metav1.NewTime(now.Add(-age))}
 }
 
-// TestNeverReleased: a Job that is suspended is left alone as long as its client may live, and when it has a cluster.
+// TestNeverReleased: a Job that is suspended is left alone as long as its client may live: under Kueue as long as that moves the deadline.
 func TestNeverReleased(t *testing.T) {
 	suspended := func(age time.Duration) *batchv1.Job {
 		return &batchv1.Job{ObjectMeta: old(age), Spec: batchv1.JobSpec{Suspend: ptr.To(true)}}
 	}
 	released := suspended(time.Hour)
 	released.Spec.Suspend = ptr.To(false)
-	queued := suspended(time.Hour)
-	queued.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "default"}
+	queued := func(deadline time.Duration) *batchv1.Job {
+		job := suspended(time.Hour)
+		job.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "default"}
+		if deadline > 0 {
+			job.Spec.ActiveDeadlineSeconds = ptr.To(int64(deadline.Seconds()))
+		}
+		return job
+	}
 	for name, c := range map[string]struct {
 		o    observe.Snapshot
 		want bool
 	}{
-		"Kueue holds it":      {observe.Snapshot{Job: queued}, false},
-		"its client is dead":  {observe.Snapshot{Job: suspended(orders.Lease + time.Second)}, true},
-		"its client may live": {observe.Snapshot{Job: suspended(orders.Lease - time.Second)}, false},
-		"released":            {observe.Snapshot{Job: released}, false},
-		"has a cluster":       {observe.Snapshot{Job: suspended(time.Hour), Cluster: &rayv1.RayCluster{}}, false},
+		"Kueue holds it":                     {observe.Snapshot{Job: queued(2 * time.Hour)}, false},
+		"Kueue holds it, its client is dead": {observe.Snapshot{Job: queued(time.Hour - time.Second)}, true},
+		"Kueue holds it, no deadline":        {observe.Snapshot{Job: queued(0)}, false},
+		"its client is dead":                 {observe.Snapshot{Job: suspended(orders.Lease + time.Second)}, true},
+		"its client may live":                {observe.Snapshot{Job: suspended(orders.Lease - time.Second)}, false},
+		"released":                           {observe.Snapshot{Job: released}, false},
+		"has a cluster":                      {observe.Snapshot{Job: suspended(time.Hour), Cluster: &rayv1.RayCluster{}}, true},
 	} {
 		c.o.Now = now
 		if got := neverReleased(&c.o); got != c.want {

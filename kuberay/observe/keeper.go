@@ -72,9 +72,14 @@ func HeldByKueue(job *batchv1.Job) bool {
 	return ptr.Deref(job.Spec.Suspend, false) && job.Labels[kuberayspec.KueueQueue] != ""
 }
 
-// NeverReleased reports whether a Job is as a launch creates it, for longer than a client that lives leaves it so. How long Kueue holds one means nothing.
+// NeverReleased reports whether a Job is as a launch creates it, for longer than a client that lives leaves it so. Kueue may hold one for as long as it likes: then a
+// client that lives moves the Job's deadline, towards which Kubernetes does not count while the Job is suspended.
 func NeverReleased(job *batchv1.Job, now time.Time) bool {
-	return ptr.Deref(job.Spec.Suspend, false) && !HeldByKueue(job) && now.Sub(job.CreationTimestamp.Time) > orders.Lease
+	patience := orders.Lease
+	if HeldByKueue(job) {
+		patience = time.Duration(ptr.Deref(job.Spec.ActiveDeadlineSeconds, int64(objects.Longest.Seconds()))) * time.Second
+	}
+	return ptr.Deref(job.Spec.Suspend, false) && now.Sub(job.CreationTimestamp.Time) > patience
 }
 
 // keeperReason is why the keeper's pod does not run, from the last one that the Job has made.

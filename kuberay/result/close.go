@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/objects"
@@ -15,8 +16,15 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// Close writes the result in place of a keeper that cannot, and ends the record's pod.
+// Close writes the result in place of a keeper that cannot, and ends the record's pod. A record that Kueue has never admitted is deleted: no deadline ends it.
 func Close(ctx context.Context, c *api.Client, name string, end launcher.End, why error) error {
+	record, err := c.Record(ctx, name)
+	if record == nil || err != nil {
+		return err
+	}
+	if ptr.Deref(record.Spec.Suspend, false) {
+		return c.DeleteJob(ctx, record.Name, record.UID)
+	}
 	message := cmp.Or(end.Message, "ended by the user")
 	if why != nil {
 		message += " (" + why.Error() + ")"
