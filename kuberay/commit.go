@@ -46,7 +46,7 @@ func (m *making) commit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := m.awaitKeeper(ctx); err != nil {
+	if err := m.awaitKeeper(ctx, m.admitted); err != nil {
 		return err
 	}
 	var e *launcher.Endpoint

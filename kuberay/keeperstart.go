@@ -19,9 +19,14 @@ import (
 // prolongEvery is how often a client that waits for its keeper's pod moves the deadline of the Jobs.
 const prolongEvery = objects.StartDeadline / 5
 
-// awaitKeeper waits until the keeper's container runs, and reports why it does not yet. The keeper's pod is in no gang and in no queue, but there may
-// be no node or no quota for it. A cause that does not pass by itself (its image, its Secret) is returned as an error.
-func (m *making) awaitKeeper(ctx context.Context) error {
+// admitted reports whether the keeper runs, and the operator has looked at the RayCluster, or does not run.
+func (m *making) admitted(o *observe.Snapshot) bool {
+	return observe.KeeperRuns(o) && (o.Admitted() || o.Now.Sub(m.furnished) > observe.Silence)
+}
+
+// awaitKeeper waits until the keeper's container runs and what else is needed is there, and reports why it is not yet. The keeper's pod is in no gang, but there may
+// be no node or no quota for it, or Kueue has not admitted it. A cause that does not pass by itself (its image, its Secret) is returned as an error.
+func (m *making) awaitKeeper(ctx context.Context, enough func(*observe.Snapshot) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// The way to the keeper needs this permission; watches may do without.
@@ -41,12 +46,12 @@ func (m *making) awaitKeeper(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if observe.KeeperRuns(o) && (o.Admitted() || o.Now.Sub(m.begun) > observe.Silence) {
+		if enough(o) {
 			m.warnOf(o.Endless())
 			return nil
 		}
 		say(m.pay, cmp.Or(live.Trouble(), why))
-		m.prolong(ctx)
+		m.prolong(ctx, o.Job)
 		select {
 		case <-ctx.Done():
 			return api.Interrupted(ctx.Err(), m.p.Spec.Name)
@@ -63,13 +68,17 @@ func (m *making) warnOf(endless []string) {
 	}
 }
 
-// prolong moves the deadline of both Jobs, now and then.
-func (m *making) prolong(ctx context.Context) {
-	if time.Since(m.prolonged) < prolongEvery {
+// prolong moves the deadline of both Jobs, now and then. Kubernetes counts from later on, and not at all while Kueue holds the Jobs; gc counts then
+// (observe.NeverReleased), and Kubernetes begins once they are released.
+func (m *making) prolong(ctx context.Context, job *batchv1.Job) {
+	released := m.held && !observe.HeldByKueue(job)
+	if m.held = observe.HeldByKueue(job); released {
+		m.counting = time.Now()
+	} else if time.Since(m.prolonged) < prolongEvery {
 		return
 	}
 	m.prolonged = time.Now()
-	seconds := int64((time.Since(m.begun) + objects.StartDeadline).Seconds()) // Kubernetes counts from later on
+	seconds := int64((time.Since(m.counting) + objects.StartDeadline).Seconds())
 	ctx, cancel := context.WithTimeout(ctx, look)
 	defer cancel()
 	for _, name := range []string{m.p.Spec.Name, objects.RecordName(m.p.Spec.Name)} {

@@ -3,9 +3,9 @@ package kuberay
 import (
 	"cmp"
 	"context"
-	"errors"
 	"time"
 
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -14,6 +14,7 @@ import (
 	"github.com/rayctl/rayctl/kuberay/handover"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/objects"
+	"github.com/rayctl/rayctl/kuberay/observe"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -71,7 +72,20 @@ func (l *Launcher) planned(ctx context.Context, s *spec.ClusterSpec, pay launche
 	if p, err = p.With(pay); err != nil {
 		return nil, nil, err
 	}
+	if err := obeyKueue(ctx, c, p); err != nil {
+		return nil, nil, err
+	}
 	return c, p, c.ReadToken(ctx, p)
+}
+
+// obeyKueue fits a plan to what Kueue does in its namespace, or returns why it cannot start there.
+func obeyKueue(ctx context.Context, c *api.Client, p *objects.Plan) error {
+	k := c.Kueue(ctx, p)
+	if k.Cluster.Held && p.Spec.Head.Early {
+		r := observe.HeadHeld(c.Namespace)
+		return launcher.Fail(runstate.CodeStartFailed, nil, r.Hint, "%s cannot start: %s", p.Spec.Name, r.Message)
+	}
+	return p.Obey(k)
 }
 
 // Validate finds what Launch refuses, see launcher.Validator.
@@ -96,14 +110,18 @@ type making struct {
 	p   *objects.Plan
 	pay launcher.Payload
 
-	begun     time.Time // the keeper's Job was released
+	begun     time.Time // the keeper's Job was released, or left to Kueue
+	counting  time.Time // what the Jobs' deadlines count from: begun, or when Kueue released the keeper's Job
 	prolonged time.Time // the Jobs' deadlines were moved last
+	held      bool      // Kueue held the keeper's Job at the last look
+	furnished time.Time // the RayCluster was created
 }
 
 // create makes everything, hands the packages over and commits. If a step fails, everything is deleted
 // again. An error for which apierrors.IsAlreadyExists is true means that another client launched the name first.
 func (m *making) create(ctx context.Context) error {
 	name := m.p.Spec.Name
+	m.awaitFree(ctx)
 	job, err := m.c.Create(ctx, api.Jobs, objects.Provisional(m.p.KeeperJob()))
 	if err != nil {
 		return err
@@ -126,53 +144,81 @@ func (m *making) create(ctx context.Context) error {
 	return err
 }
 
+// awaitFree waits, where Kueue may release the keeper's Job at once, until no Secret of an earlier cluster of the name is left, with which its pod would start. Whose it
+// is otherwise shows when the Job or the Secret is created.
+func (m *making) awaitFree(ctx context.Context) {
+	if !m.p.JobsHeld {
+		return
+	}
+	secret, err := m.p.Secret()
+	if err == nil {
+		err = m.c.AwaitFree(ctx, secret, m.p.Spec.Name)
+	}
+	if err != nil {
+		m.l.log.Debug("the Secret's name is not free", "cluster", m.p.Spec.Name, "error", err)
+	}
+}
+
 // furnish creates what the Job owns, and the record.
 func (m *making) furnish(ctx context.Context) error {
+	rc, err := m.p.RayCluster()
+	if err != nil {
+		return err
+	}
+	if err := m.serve(ctx); err != nil {
+		return err
+	}
+	m.begun = time.Now()
+	m.counting, m.prolonged = m.begun, m.begun
+	record := func(ctx context.Context) error { // existing finds whose name it is
+		return m.c.CreateOnly(ctx, api.Jobs, objects.Provisional(m.p.RecordJob()))
+	}
+	// Nothing that takes room exists before its Job counts towards its deadline, see objects.Provisional: the client may be killed at any moment.
+	if m.p.JobsHeld {
+		if err := record(ctx); err != nil { // before the RayCluster, so that no queue admits that one first
+			return err
+		}
+		if err := m.awaitKeeper(ctx, observe.KeeperRuns); err != nil {
+			return err
+		}
+		return m.createCluster(ctx, rc)
+	}
+	if err := m.c.Unsuspend(ctx, m.p.Spec.Name); err != nil {
+		return err
+	}
+	next, nextCtx := errgroup.WithContext(ctx)
+	next.Go(func() error { return m.createCluster(nextCtx, rc) })
+	next.Go(func() error { return record(nextCtx) })
+	return next.Wait()
+}
+
+// serve creates what the pods of keeper and cluster need.
+func (m *making) serve(ctx context.Context) error {
 	c, p, name := m.c, m.p, m.p.Spec.Name
 	secret, err := p.Secret()
 	if err != nil {
 		return err
 	}
-	rc, err := p.RayCluster()
-	if err != nil {
-		return err
-	}
-	service := p.Service()
-	first, firstCtx := errgroup.WithContext(ctx)
-	first.Go(func() error { return c.CreateOwn(firstCtx, api.Secrets, secret, name) })
-	first.Go(func() error { return c.CreatePackages(firstCtx, p) })
-	first.Go(func() error { return c.CreateOwn(firstCtx, api.Services, service, name) })
-	first.Go(func() error { return c.CreateConfigMaps(firstCtx, p, p.Owned()) })
-	if err := first.Wait(); err != nil {
-		return err
-	}
-	// Nothing that takes room exists before its Job counts towards its deadline, see objects.Provisional: the client may be killed at any moment.
-	m.begun, m.prolonged = time.Now(), time.Now()
-	if !c.KueueReleases(ctx, p) {
-		if err := c.Unsuspend(ctx, p.Spec.Name); err != nil {
-			return err
-		}
-	}
-	next, nextCtx := errgroup.WithContext(ctx)
-	next.Go(func() error {
-		return c.AfterLeftovers(nextCtx, api.RayClusters, rc.Name, name, func() error { return m.l.createCluster(nextCtx, c, p, rc) })
-	})
-	next.Go(func() error { return c.CreateOnly(nextCtx, api.Jobs, objects.Provisional(p.RecordJob())) }) // existing finds whose name it is
-	return next.Wait()
+	all, allCtx := errgroup.WithContext(ctx)
+	all.Go(func() error { return c.CreateOwn(allCtx, api.Secrets, secret, name) })
+	all.Go(func() error { return c.CreatePackages(allCtx, p) })
+	all.Go(func() error { return c.CreateOwn(allCtx, api.Services, p.Service(), name) })
+	all.Go(func() error { return c.CreateConfigMaps(allCtx, p, p.Owned()) })
+	return all.Wait()
+}
+
+// createCluster creates the RayCluster, and what holds its pods together.
+func (m *making) createCluster(ctx context.Context, rc *rayv1.RayCluster) error {
+	defer func() { m.furnished = time.Now() }()
+	return m.c.AfterLeftovers(ctx, api.RayClusters, rc.Name, rc.Name, func() error { return m.l.createCluster(ctx, m.c, m.p, rc) })
 }
 
 // undo deletes the Job, and so all that it owns, and the record if it is this launch's.
 func (m *making) undo(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, undoTimeout)
 	defer cancel()
-	name, uid := m.p.Spec.Name, m.p.OwnerUID
-	m.l.closeTransports(launcher.ID(name))
-	err := m.c.DeleteJob(ctx, name, uid)
-	record, recordErr := m.c.Record(ctx, name)
-	if record != nil && record.Annotations[objects.AnnotationKeeper] == string(uid) {
-		recordErr = m.c.DeleteJob(ctx, record.Name, record.UID)
-	}
-	return errors.Join(err, recordErr)
+	m.l.closeTransports(launcher.ID(m.p.Spec.Name))
+	return m.c.DeleteLaunch(ctx, m.p.Spec.Name, m.p.OwnerUID)
 }
 
 const undoTimeout = 30 * time.Second

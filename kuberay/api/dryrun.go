@@ -7,17 +7,21 @@ import (
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 
 	"github.com/rayctl/rayctl/kuberay/objects"
 )
 
-// DryRun creates by dry runs what a launch creates, and returns the kinds.
-func (c *Client) DryRun(ctx context.Context, p *objects.Plan) (kinds []string, err error) {
+// dry is a client whose creations are dry runs.
+func (c *Client) dry() *Client {
 	dry := *c
 	dry.dryRun = []string{metav1.DryRunAll}
+	return &dry
+}
+
+// DryRun creates by dry runs what a launch creates, and returns the kinds.
+func (c *Client) DryRun(ctx context.Context, p *objects.Plan) (kinds []string, err error) {
+	dry := c.dry()
 	all, err := p.Objects()
 	if err != nil {
 		return nil, err
@@ -47,22 +51,4 @@ func (c *Client) DryRun(ctx context.Context, p *objects.Plan) (kinds []string, e
 		}
 	}
 	return kinds, nil
-}
-
-// KueueReleases reports whether Kueue holds the keeper's Job until it has admitted it, and then releases it itself. One that somebody else has released would
-// start its pod at once, which Kueue removes when it looks next. Only Kueue knows which Jobs are its own: its webhook suspends them, also in a dry run.
-func (c *Client) KueueReleases(ctx context.Context, p *objects.Plan) bool {
-	if !c.Served.Kueue {
-		return false
-	}
-	dry := *c
-	dry.dryRun = []string{metav1.DryRunAll}
-	job := objects.Provisional(p.KeeperJob())
-	job.Name, job.GenerateName, job.Spec.Suspend = "", job.Name+"-", ptr.To(false)
-	made, err := dry.Create(ctx, Jobs, job)
-	if err != nil {
-		return false // whatever it is, releasing the Job shows it
-	}
-	held, _, _ := unstructured.NestedBool(made.Object, "spec", "suspend")
-	return held
 }

@@ -114,9 +114,15 @@ func ByPod(schedulerName string) Scheduler {
 	return None{}
 }
 
-// Choose takes the file's, or the first one that the API server serves where the cluster is a gang.
-func Choose(s *spec.ClusterSpec, served Served) (Scheduler, error) {
+// Choose takes the file's, or the first one that the API server serves where the cluster is a gang. Kueue admits a RayCluster as a whole itself: a scheduler's
+// object would take room for pods that do not exist yet.
+func Choose(s *spec.ClusterSpec, served Served, kueue bool) (Scheduler, error) {
 	switch wish := kuberayspec.Of(s).Scheduler; {
+	case kueue && wish != "auto" && wish != None{}.Name():
+		return nil, launcher.Fail(runstate.CodeStartFailed, nil, "leave out kuberay.scheduler, or use a namespace without Kueue (kuberay.namespace)",
+			"%s cannot start: Kueue admits it as a whole, and kuberay.scheduler: %s would take room for it before", s.Name, wish)
+	case kueue:
+		return None{}, nil
 	case wish == "auto" && len(served) == 0 && s.Head.Early:
 		return nil, launcher.Fail(runstate.CodeSpec, nil, "install Volcano, or leave out head.early", "the workers of an early head must start together, and this Kubernetes has no gang scheduler")
 	case wish == "auto" && len(served) > 0 && s.IsGang():

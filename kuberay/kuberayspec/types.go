@@ -68,6 +68,9 @@ type Section struct {
 	// KeeperPatch is a strategic merge patch on the pod template of the keeper and the record, as head.patch is on the head's; their containers are
 	// named keeper and driver. What they run, and rayctl's own labels, stay.
 	KeeperPatch spec.Object `json:"keeperPatch,omitempty"`
+	// KeeperQueue is the queue of Kueue (a LocalQueue) for the Jobs of the keeper and the record, where Kueue holds all Jobs. Default: the cluster's own queue (labels:
+	// kueue.x-k8s.io/queue-name). They take nothing of its quota for CPU and memory.
+	KeeperQueue string `json:"keeperQueue,omitempty"`
 	// NodeSelector is the node selector of all pods.
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 	// Tolerations are the tolerations of all pods.

@@ -15,6 +15,7 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 	v.OneOf("kuberay.keeper", c.Keeper, "auto", "none")
 	v.OneOf("kuberay.imagePullPolicy", c.ImagePullPolicy, "Always", "IfNotPresent", "Never")
 	v.FailIf(c.Namespace != "" && len(validation.IsDNS1123Label(c.Namespace)) > 0, "kuberay.namespace", "use lower-case letters, digits and -", "%q is not a namespace", c.Namespace)
+	v.FailIf(c.KeeperQueue != "" && len(validation.IsDNS1123Subdomain(c.KeeperQueue)) > 0, "kuberay.keeperQueue", "use the name of a LocalQueue of the namespace", "%q cannot be a queue of Kueue", c.KeeperQueue)
 	if rc, ok := c.Patch["spec"].(map[string]any); ok {
 		_, touches := rc["workerGroupSpecs"]
 		v.FailIf(touches, "kuberay.patch.spec.workerGroupSpecs", "use workers[].patch", "a merge patch would replace the whole list of groups")
@@ -32,8 +33,10 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 	if s.Head.Early {
 		earlyHead(v, s)
 	}
+	_, kueue := s.Labels[KueueQueue]
+	v.FailIf(kueue && c.Scheduler != "" && c.Scheduler != "auto" && c.Scheduler != "none", "kuberay.scheduler", "leave it out, or the label "+KueueQueue, "Kueue admits a RayCluster as a whole")
 	gpus := slices.ContainsFunc(s.NodeGroups(), func(g spec.NodeGroup) bool { return g.GPUs > 0 })
-	v.FailIf(c.Scheduler == "none" && gpus && s.IsGang() && s.GangNodes() > 1, "kuberay.scheduler",
+	v.FailIf(c.Scheduler == "none" && !kueue && gpus && s.IsGang() && s.GangNodes() > 1, "kuberay.scheduler",
 		"leave it out, or set gang: false if the job can use some of the nodes", "%d GPU nodes must start together, and without a gang scheduler some of them may start without the others", s.GangNodes())
 }
 

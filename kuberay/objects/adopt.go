@@ -169,7 +169,8 @@ func (p *Plan) chooseScheduler(served gang.Served) (gang.Scheduler, error) {
 	if p.Adopted != nil && kuberayspec.Of(p.Spec).Scheduler == "auto" && p.Adopted.hasQueue(p.Spec.Labels) {
 		return gang.None{}, nil
 	}
-	return gang.Choose(p.Spec, served)
+	_, kueue := p.Spec.Labels[kuberayspec.KueueQueue]
+	return gang.Choose(p.Spec, served, kueue)
 }
 
 func (a *Adopted) hasQueue(labels map[string]string) bool {

@@ -40,7 +40,7 @@ func TestEarlyHead(t *testing.T) {
 	if late, err := planOf(t, gangFile, true).RayCluster(); err != nil || HasEarlyHead(late) {
 		t.Errorf("%v", err)
 	}
-	if _, err := gang.Choose(spec.For(decode(t, text), kuberayspec.Name), gangs(false)); launcher.ExitCode(err) != runstate.CodeSpec || !strings.Contains(err.Error(), "workers of an early head must start together") {
+	if _, err := gang.Choose(spec.For(decode(t, text), kuberayspec.Name), gangs(false), false); launcher.ExitCode(err) != runstate.CodeSpec || !strings.Contains(err.Error(), "workers of an early head must start together") {
 		t.Errorf("without Volcano: %v", err)
 	}
 }

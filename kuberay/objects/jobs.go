@@ -48,9 +48,9 @@ const (
 )
 
 // KeeperJob owns the cluster: when its pod has ended, Kubernetes deletes it and all that it owns. It is created suspended, so
-// that its pod finds the Secret.
+// that nothing counts its time before its launch has made what it needs; where Kueue releases it earlier, its pod waits for the Secret.
 func (p *Plan) KeeperJob() *batchv1.Job {
-	m := p.roleMeta(p.Spec.Name, RoleKeeper)
+	m := p.jobMeta(p.Spec.Name, RoleKeeper)
 	if p.command != "" {
 		m.Annotations[annotationCommand] = p.command
 	}
@@ -78,10 +78,7 @@ func (p *Plan) KeeperJob() *batchv1.Job {
 		}
 	}
 	addOwn(&job.Spec.Template.Spec, []corev1.Volume{
-		{Name: "rayctl", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
-			SecretName: SecretName(p.Spec.Name), Items: keeperItems(),
-			Optional: ptr.To(true), // what clients note is there only for pods that follow another
-		}}},
+		{Name: "rayctl", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: p.keeperFiles()}}},
 		{Name: "run", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 	})
 	p.withPackages(&job.Spec.Template.Spec)
@@ -97,20 +94,36 @@ func addOwn(pod *corev1.PodSpec, ours []corev1.Volume) {
 	pod.Volumes = slices.Concat(ours, theirs)
 }
 
-// keeperItems is the Secret without the user's secrets, which the keeper has no use for.
-func keeperItems() []corev1.KeyToPath {
+// keeperFiles is the Secret without the user's secrets, which the keeper has no use for. The pod waits for what a launch puts there. What clients note later is
+// there only for pods that follow another.
+func (p *Plan) keeperFiles() []corev1.VolumeProjection {
+	launched := append([]string{OrdersKey, TokenKey}, slices.Sorted(maps.Keys(programs()))...)
+	noted := []string{CommitKey, StateKey, SubmittedKey, DeadlinesKey}
+	return []corev1.VolumeProjection{p.fromSecret(launched, false), p.fromSecret(noted, true)}
+}
+
+func (p *Plan) fromSecret(keys []string, optional bool) corev1.VolumeProjection {
 	var items []corev1.KeyToPath
-	for _, name := range append([]string{OrdersKey, TokenKey, CommitKey, StateKey, SubmittedKey, DeadlinesKey}, slices.Sorted(maps.Keys(programs()))...) {
+	for _, name := range keys {
 		items = append(items, corev1.KeyToPath{Key: name, Path: name})
 	}
-	return items
+	return corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: SecretName(p.Spec.Name)}, Items: items, Optional: &optional}}
+}
+
+// jobMeta is roleMeta for the two Jobs themselves.
+func (p *Plan) jobMeta(name, role string) metav1.ObjectMeta {
+	m := p.roleMeta(name, role)
+	if p.HelperQueue != "" {
+		m.Labels[kuberayspec.KueueQueue] = p.HelperQueue
+	}
+	return m
 }
 
 // RecordJob waits for the keeper's result, prints the driver's log, and keeps exit code and timeline as its termination message.
 func (p *Plan) RecordJob() *batchv1.Job {
 	keep := max(time.Duration(*p.Spec.Lifetime.Keep), leastKeep)
 	job := &batchv1.Job{
-		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: p.roleMeta(RecordName(p.Spec.Name), RoleRecord),
+		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: p.jobMeta(RecordName(p.Spec.Name), RoleRecord),
 		Spec: batchv1.JobSpec{
 			TTLSecondsAfterFinished: ptr.To(int32(keep.Seconds())),
 			BackoffLimit:            ptr.To(int32(6)), PodFailurePolicy: ignoreDisruptions(),
@@ -145,13 +158,17 @@ func Provisional(job *batchv1.Job) *batchv1.Job {
 // itself where there are none, and a quota on limits refuses pods without.
 const helperRatio = 2
 
-// helperResources are alike for keeper and record. Python starts in a fraction of a second of CPU, and both stream whatever is large.
-func helperResources() corev1.ResourceRequirements {
+// helperResources are alike for keeper and record. Python starts in a fraction of a second of CPU, and both stream whatever is large. In a queue of Kueue they
+// request nothing of its quota: it admits them before their cluster, and those of several launches would take what then no cluster fits into.
+func (p *Plan) helperResources() corev1.ResourceRequirements {
 	requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")}
 	limits := corev1.ResourceList{}
 	for name, q := range requests {
 		q.Mul(helperRatio)
 		limits[name] = q
+		if p.HelperQueue != "" {
+			requests[name] = resource.Quantity{Format: q.Format}
+		}
 	}
 	return corev1.ResourceRequirements{Requests: requests, Limits: limits}
 }
@@ -161,7 +178,7 @@ func helperResources() corev1.ResourceRequirements {
 func (p *Plan) HelperPod(role string, c corev1.Container) corev1.PodTemplateSpec {
 	k := kuberayspec.Of(p.Spec)
 	c.Image, c.ImagePullPolicy = cmp.Or(k.KeeperImage, p.Spec.NodeGroups()[0].Image), corev1.PullPolicy(k.ImagePullPolicy)
-	c.SecurityContext, c.Resources = restrictedContainer(), helperResources()
+	c.SecurityContext, c.Resources = restrictedContainer(), p.helperResources()
 	labels, annotations := outsideMeshes(p.roleLabels(role), k.Annotations)
 	t := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: annotations},

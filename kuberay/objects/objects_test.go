@@ -214,9 +214,11 @@ func TestSecrets(t *testing.T) {
 			t.Errorf("a secret is in %T", o)
 		}
 	}
-	for _, item := range p.KeeperJob().Spec.Template.Spec.Volumes[0].Secret.Items {
-		if strings.HasPrefix(item.Key, envPrefix) {
-			t.Errorf("the keeper's pod sees %s", item.Key)
+	for _, source := range p.keeperFiles() {
+		for _, item := range source.Secret.Items {
+			if strings.HasPrefix(item.Key, envPrefix) {
+				t.Errorf("the keeper's pod sees %s", item.Key)
+			}
 		}
 	}
 	if _, err := planOf(t, gangFile, true).With(launcher.Payload{}); launcher.ExitCode(err) != runstate.CodeSpec {
@@ -246,19 +248,22 @@ func TestGangCounts(t *testing.T) {
 func TestChooseScheduler(t *testing.T) {
 	gpus := strings.Replace(smallFile, "job:", "workers: [{name: a, replicas: 2, gpus: 1}]\njob:", 1)
 	for _, c := range []struct {
-		name, file string
-		volcano    bool
-		want       string // scheduler, or part of the error
+		name, file     string
+		volcano, kueue bool
+		want           string // scheduler, or part of the error
 	}{
-		{"served", gpus, true, "volcano"},
-		{"a GPU gang without gang scheduling", gpus, false, "set gang: false"},
-		{"no gang wanted", gpus + "gang: false\n", false, "none"},
-		{"no gang wanted, served", gpus + "gang: false\n", true, "none"},
-		{"one pod", smallFile, false, "none"},
-		{"wanted but not there", smallFile + "kuberay: {scheduler: volcano}\n", false, "does not serve Volcano"},
-		{"not wanted", smallFile + "kuberay: {scheduler: none}\n", true, "none"},
+		{"served", gpus, true, false, "volcano"},
+		{"a GPU gang without gang scheduling", gpus, false, false, "set gang: false"},
+		{"no gang wanted", gpus + "gang: false\n", false, false, "none"},
+		{"no gang wanted, served", gpus + "gang: false\n", true, false, "none"},
+		{"one pod", smallFile, false, false, "none"},
+		{"wanted but not there", smallFile + "kuberay: {scheduler: volcano}\n", false, false, "does not serve Volcano"},
+		{"under Kueue", gpus, true, true, "none"},
+		{"under Kueue, not served", gpus, false, true, "none"},
+		{"under Kueue, wanted", gpus + "kuberay: {scheduler: volcano}\n", true, true, "leave out kuberay.scheduler"},
+		{"not wanted", smallFile + "kuberay: {scheduler: none}\n", true, false, "none"},
 	} {
-		s, err := gang.Choose(spec.For(decode(t, c.file), kuberayspec.Name), gangs(c.volcano))
+		s, err := gang.Choose(spec.For(decode(t, c.file), kuberayspec.Name), gangs(c.volcano), c.kueue)
 		got := ""
 		if err != nil {
 			got = err.Error()

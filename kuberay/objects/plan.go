@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
@@ -35,6 +36,9 @@ type Plan struct {
 	disconnect time.Duration
 	Kept       []launcher.PackageFile // packages that a Secret keeps, see kept.go
 	OwnerUID   types.UID              // of the keeper's Job, once it exists
+
+	HelperQueue string // Kueue's, for the Jobs of keeper and record; "": they have none
+	JobsHeld    bool   // Kueue holds these Jobs until it admits them
 }
 
 // NewPlan checks what is not a matter of the cluster file alone.
@@ -44,6 +48,7 @@ func NewPlan(s *spec.ClusterSpec, namespace, owner string, served gang.Served) (
 		return nil, err
 	}
 	p.version = cmp.Or(p.version, rayVersion(s))
+	p.HelperQueue = kuberayspec.Of(s).KeeperQueue
 	if err := spec.CheckName(s.Name); err != nil {
 		return nil, launcher.Fail(runstate.CodeSpec, err, "choose another one", "%q cannot be a cluster's name: %v", s.Name, err)
 	}

@@ -46,12 +46,15 @@ func suspended(rc metav1.Object) runstate.Reason {
 // wasReady reports whether the RayCluster has been ready once; KubeRay before 1.2 does not record it.
 func (o *Snapshot) wasReady() bool { return o.Cluster.Status.StateTransitionTimes[rayv1.Ready] != nil }
 
-// heldKeeper: Kueue has not admitted the keeper's Job.
+// heldKeeper: Kueue has not admitted the keeper's Job, or the record's.
 func (o *Snapshot) heldKeeper() runstate.Reason {
-	if o.Job == nil || !HeldByKueue(o.Job) {
-		return runstate.Reason{}
+	switch {
+	case o.Job != nil && HeldByKueue(o.Job):
+		return held("keeper", o.Job)
+	case o.Job != nil && o.Record != nil && HeldByKueue(o.Record):
+		return held("record", o.Record)
 	}
-	return held("keeper", o.Job)
+	return runstate.Reason{}
 }
 
 func held(what string, object metav1.Object) runstate.Reason {

@@ -44,9 +44,9 @@ func first(sources ...func() runstate.Reason) runstate.Reason {
 // ClusterMissing is the reason of a keeper without a RayCluster.
 const ClusterMissing = "RayClusterMissing"
 
-// missingCluster: a launch creates the RayCluster soon after the keeper's Job; where it is not there somebody has deleted it.
+// missingCluster: a launch creates the RayCluster soon after the keeper's Job, or once Kueue has admitted that; where it is not there somebody has deleted it.
 func (o *Snapshot) missingCluster() runstate.Reason {
-	if o.Job == nil || o.Cluster != nil || o.Now.Sub(o.Job.CreationTimestamp.Time) <= Silence {
+	if o.Job == nil || o.Cluster != nil || o.heldKeeper().Code != "" || o.Now.Sub(o.Job.CreationTimestamp.Time) <= Silence {
 		return runstate.Reason{}
 	}
 	return runstate.Reason{

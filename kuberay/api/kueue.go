@@ -1,0 +1,50 @@
+package api
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
+	"github.com/rayctl/rayctl/kuberay/objects"
+)
+
+// Kueue finds out what Kueue would do with the RayCluster and the Jobs of a plan. Only Kueue knows which objects are its own: its webhooks suspend them, and give
+// them the queue called "default", also in a dry run. An object that is refused is not held: its creation reports why.
+func (c *Client) Kueue(ctx context.Context, p *objects.Plan) (k objects.Kueue) {
+	if !c.Served.Kueue {
+		return k
+	}
+	if rc, err := p.RayCluster(); err == nil && !ptr.Deref(rc.Spec.Suspend, false) {
+		rc.Name, rc.GenerateName = "", rc.Name+"-"
+		created, err := c.dry().CreateRayCluster(ctx, rc)
+		k.Cluster = holdOf(created, err)
+	}
+	if kuberayspec.Of(p.Spec).Keeper != objects.KeeperNone {
+		job := objects.Provisional(p.KeeperJob())
+		job.Name, job.GenerateName, job.Spec.Suspend = "", job.Name+"-", ptr.To(false)
+		created, err := c.dry().Create(ctx, Jobs, job)
+		k.Jobs = holdOf(created, err)
+	}
+	return k
+}
+
+func holdOf(created *unstructured.Unstructured, err error) (h objects.Hold) {
+	if err != nil {
+		return h
+	}
+	h.Held, _, _ = unstructured.NestedBool(created.Object, "spec", "suspend")
+	h.Queue = created.GetLabels()[kuberayspec.KueueQueue]
+	return h
+}
+
+// AwaitFree waits until nothing is left of a Secret that an earlier cluster of the name had.
+func (c *Client) AwaitFree(ctx context.Context, secret interface {
+	runtime.Object
+	metav1.Object
+}, cluster string) error {
+	return c.dry().CreateOwn(ctx, Secrets, secret, cluster)
+}
