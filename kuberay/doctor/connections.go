@@ -74,18 +74,22 @@ func connectingJob(c *api.Client, p *objects.Plan, first *batchv1.Job, address, 
 // podJob runs the program with these orders in a pod like the keeper's.
 func podJob(c *api.Client, p *objects.Plan, name string, orders podOrders) *batchv1.Job {
 	labels := map[string]string{labelDoctor: name}
+	own := objects.Merged(labels)
+	if p.HelperQueue != "" {
+		own[kuberayspec.KueueQueue] = p.HelperQueue
+	}
 	argument, _ := json.Marshal(orders) //nolint:errchkjson // numbers and strings
 	job := &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.Namespace, Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.Namespace, Labels: own},
 		Spec:       batchv1.JobSpec{ActiveDeadlineSeconds: ptr.To(int64((2*podPatience + operatorPatience).Seconds())), TTLSecondsAfterFinished: ptr.To(int32(60)), BackoffLimit: ptr.To(int32(0))},
 	}
 	job.Spec.Template = p.HelperPod("doctor", corev1.Container{Name: doctorContainer, Command: []string{"python3", "-E", "-s", "-c", podProgram, string(argument)}})
 	// What the keeper's pod has by kuberay.keeperPatch and for meshes; it is nobody's cluster. Of rayctl's own labels NetworkPolicies need one.
-	own := objects.Merged(job.Spec.Template.Labels)
+	ofPod := objects.Merged(job.Spec.Template.Labels)
 	for _, name := range []string{objects.LabelName, objects.LabelOwner, objects.LabelRole} {
-		delete(own, name)
+		delete(ofPod, name)
 	}
-	job.Spec.Template.Labels = objects.Merged(own, labels, map[string]string{objects.LabelManagedBy: objects.ManagedBy})
+	job.Spec.Template.Labels = objects.Merged(ofPod, labels, map[string]string{objects.LabelManagedBy: objects.ManagedBy})
 	return job
 }
 

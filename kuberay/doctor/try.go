@@ -30,6 +30,8 @@ import (
 const (
 	// operatorPatience is how long an operator may need to look at a RayCluster. Usually it does at once.
 	operatorPatience = 20 * time.Second
+	// kueuePatience is how long Kueue may take to admit a Job that takes nothing of its quota.
+	kueuePatience = 20 * time.Second
 	// podPatience is for a small pod whose image may have to be pulled.
 	podPatience     = 2 * time.Minute
 	doctorContainer = "doctor"
@@ -46,11 +48,16 @@ func tryOut(ctx context.Context, c *api.Client, s *spec.ClusterSpec, from Caller
 		p = nil
 	}
 	var checks []launcher.Check
+	var queued error
 	if p != nil {
+		queued = p.Obey(c.Kueue(ctx, p))
 		checks = append(checks, checkObjects(ctx, c, p), checkToken(p), checkQuota(ctx, c, p), checkNetwork(ctx, c, p), checkNamed(ctx, c, p))
 		if !checks[0].OK {
 			return append(checks, launcher.Check{Name: "KubeRay", Detail: "not checked, because Kubernetes does not accept the objects", Hint: checks[0].Hint})
 		}
+	}
+	if queued != nil {
+		return append(checks, failed(kueue, queued))
 	}
 	if kuberayspec.Of(s).Keeper == objects.KeeperNone {
 		return append(checks, tryAlone(ctx, c, s.Name, from.Log)...)
@@ -60,16 +67,46 @@ func tryOut(ctx context.Context, c *api.Client, s *spec.ClusterSpec, from Caller
 		return append(checks, failed("KubeRay", api.Explain(err, "create", "jobs.batch", c)))
 	}
 	defer func() {
-		if err := c.DeleteJob(context.WithoutCancel(ctx), created.Name, created.UID); err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), operatorPatience)
+		defer cancel()
+		if err := c.DeleteJob(ctx, created.Name, created.UID); err != nil {
 			from.Log.Warn("what doctor created ends by itself", "job", created.Name, "error", err)
 		}
 	}()
+	if p != nil && p.JobsHeld {
+		admitted := awaitKueue(ctx, c, created)
+		if checks = append(checks, admitted); !admitted.OK {
+			return checks
+		}
+	}
 	return append(checks, tryAll(ctx, c, p, created, cluster)...)
+}
+
+// kueue is the name of the check whether Kueue admits Jobs like the keeper's.
+const kueue = "Kueue"
+
+// awaitKueue waits until Kueue has admitted doctor's Job. Nothing else is created before: Kubernetes does not count towards the deadline of a Job that is held, which
+// ends it, and all that it owns, after a doctor that was killed.
+func awaitKueue(ctx context.Context, c *api.Client, job *batchv1.Job) launcher.Check {
+	ctx, cancel := context.WithTimeout(ctx, kueuePatience)
+	defer cancel()
+	queue := job.Labels[kuberayspec.KueueQueue]
+	_, err := watchtools.UntilWithSync(ctx, c.WatchOne(ctx, api.Jobs, job.Name), &unstructured.Unstructured{}, nil, func(event watch.Event) (bool, error) {
+		seen, ok := api.As[batchv1.Job](event.Object)
+		return ok && !ptr.Deref(seen.Spec.Suspend, false), nil
+	})
+	if err != nil {
+		return launcher.Check{
+			Name: kueue, Detail: fmt.Sprintf("it has not admitted a small Job to queue %s within %s: there is no such LocalQueue, it is stopped, or others wait in it before the Job", queue, kueuePatience),
+			Hint: "compare it with `kubectl get localqueues -n " + c.Namespace + "`, and set kuberay.keeperQueue or the label " + kuberayspec.KueueQueue + " in labels",
+		}
+	}
+	return launcher.Check{Name: kueue, OK: true, Detail: "it admits a small Job to queue " + queue}
 }
 
 // tryAll makes the tries at once: each may have to wait for its patience.
 func tryAll(ctx context.Context, c *api.Client, p *objects.Plan, job *batchv1.Job, cluster string) []launcher.Check {
-	m := metav1.ObjectMeta{Name: job.Name, Labels: job.Labels, OwnerReferences: []metav1.OwnerReference{ownedBy(job)}}
+	m := metav1.ObjectMeta{Name: job.Name, Labels: map[string]string{labelDoctor: job.Name}, OwnerReferences: []metav1.OwnerReference{ownedBy(job)}}
 	var head, helper *corev1.Pod
 	tries := []func() []launcher.Check{
 		func() []launcher.Check {
