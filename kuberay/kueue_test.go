@@ -1,30 +1,54 @@
 package kuberay_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/rayctl/rayctl/kuberay"
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
+	"github.com/rayctl/rayctl/test/kubetest"
 	"github.com/rayctl/rayctl/test/pace"
 )
 
-// TestKueue: the real Kueue, in a namespace with a queue called "default", to which it gives everything that names none: the keeper's and the record's Jobs, too.
+// TestKueue: the real Kueue, in a namespace with a queue called "default", to which it gives everything that names none, the keeper's and the record's Jobs, too; and
+// in one where it holds everything and gives it no queue. The quota has room for one cluster of two small pods, and nothing beside it.
 func TestKueue(t *testing.T) {
 	pace.Parallel(t)
-	b := newBed(t)
-	b.StartKueue(t, b.namespace, "default", "600m") // a cluster of two small pods, its keeper and its record
+	b, all := newBed(t), newBed(t)
+	b.StartKueue(t)
+	b.KueueQueue(t, b.namespace, "default", "400m")
 	t.Run("EarlyHead", b.kueueEarlyHead)
 	t.Run("Elastic", b.kueueElastic)
 	t.Run("Queued", b.kueueQueued)
+	t.Run("AtOnce", b.kueueAtOnce)
 	t.Run("TakenBack", b.kueueTakenBack)
+	all.KueueQueue(t, all.namespace, inQueue, "400m")
+	all.KueueHoldsAll(t, all.namespace)
+	t.Run("NoQueue", all.kueueNoQueue)
+	t.Run("NoSuchQueue", all.kueueNoSuchQueue)
+	t.Run("ClientDies", all.kueueClientDies)
+	t.Run("Doctor", all.kueueDoctor)
+	t.Run("HoldsAll", all.kueueHoldsAll)
 }
+
+// inQueue is the queue of the namespace where Kueue holds everything.
+const inQueue = "research"
 
 func withWorker(s *spec.ClusterSpec) *spec.ClusterSpec {
 	s.Workers = []spec.WorkerGroup{{Name: "w", NodeResources: smallNode()}}
@@ -55,39 +79,173 @@ func (b bed) kueueElastic(t *testing.T) {
 	b.awaitNothing(t, "elastic")
 }
 
-// kueueQueued: where another cluster has the quota, the next one waits with that reason, and runs once Kueue has admitted it.
+// kueueQueued: where another cluster has the quota, the next one waits with that reason, and runs once Kueue has admitted it. Neither has a gang's object, which would
+// take room for pods that Kueue has not admitted.
 func (b bed) kueueQueued(t *testing.T) {
 	first := b.run(t, b.l, withWorker(job("first", waitingDriver)))
 	first.printed(t, "begun\n")
-	const held = "Kueue has not admitted the keeper to queue default yet"
-	waits := make(chan struct{})
-	saysSo := sync.OnceFunc(func() { close(waits) })
-	next := b.runWith(t, b.l, withWorker(job("next", "echo admitted")), launcher.Payload{Progress: func(p launcher.Progress) {
-		if strings.Contains(p.Text, held) {
-			saysSo()
+	const held = "Kueue has not admitted the cluster to queue default yet"
+	next := b.run(t, b.l, withWorker(job("next", "echo admitted")))
+	next.until(t, "Kueue's reason", func(st launcher.Status) bool { return st.Phase == runstate.Queued && st.Reason.Message == held })
+	for _, id := range []launcher.ID{"first", "next"} {
+		if left := b.list(t, podGroups, id); len(left) > 0 {
+			t.Errorf("Kueue admits %s as a whole, and it has %v", id, slices.Collect(maps.Keys(left)))
 		}
-	}})
-	select {
-	case <-waits:
-	case <-next.done:
-		t.Fatalf("it does not wait for Kueue: %v", next.err)
-	}
-	begun, err := b.Core.CoreV1().Events(b.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=Job,involvedObject.name=next,reason=SuccessfulCreate"})
-	if err != nil || len(begun.Items) > 0 {
-		t.Errorf("a pod of a keeper that is not admitted: %v, %v", begun, err)
 	}
 	all, err := b.l.List(t.Context(), launcher.Selector{Whole: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, st := range all {
-		if st.Name == "next" && (st.Phase != runstate.Queued || st.Reason.Message != "Kueue has not admitted the cluster to queue default yet") {
+		if st.Name == "next" && (st.Phase != runstate.Queued || st.Reason.Message != held) {
 			t.Errorf("%+v", st)
 		}
 	}
 	b.release(t, first.id)
 	first.wantEnd(t, "succeeded", 0, "begun\ndone\n")
 	next.wantEnd(t, "succeeded", 0, "admitted\n")
+}
+
+var podGroups = schema.GroupVersionResource{Group: "scheduling.volcano.sh", Version: "v1beta1", Resource: "podgroups"}
+
+// kueueAtOnce: of clusters that are launched at once each runs, one after the other, although the quota has room for one alone: their keepers and records take nothing
+// of it. Kueue releases the keeper's Job as soon as it is there, and its pod waits for what the launch makes next: none fails.
+func (b bed) kueueAtOnce(t *testing.T) {
+	var all []*running
+	for i := range 3 {
+		all = append(all, b.run(t, b.l, withWorker(job(fmt.Sprintf("at-once-%d", i), "echo ran"))))
+	}
+	for _, r := range all {
+		r.wantEnd(t, "succeeded", 0, "ran\n")
+		for _, job := range []string{string(r.id), string(r.id) + "-record"} {
+			made, err := b.Core.CoreV1().Events(b.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=Job,involvedObject.name=" + job + ",reason=SuccessfulCreate"})
+			if err != nil || len(made.Items) != 1 {
+				t.Errorf("pods of Job %s: %v, %v", job, made, err)
+			}
+		}
+	}
+}
+
+// kueueHoldsAll: where Kueue holds all Jobs, those of keeper and record are in their cluster's queue.
+func (b bed) kueueHoldsAll(t *testing.T) {
+	b.run(t, b.l, queued("whole", "echo ran")).wantEnd(t, "succeeded", 0, "ran\n")
+}
+
+// queued is a cluster that names its queue.
+func queued(name, entrypoint string) *spec.ClusterSpec {
+	s := withWorker(job(name, entrypoint))
+	s.Labels = map[string]string{"kueue.x-k8s.io/queue-name": inQueue}
+	return s
+}
+
+// unqueued is a cluster whose keeper Kueue never admits.
+func unqueued(name string) *spec.ClusterSpec {
+	s := queued(name, "echo never")
+	s.Sections = kuberayspec.In(&kuberayspec.Section{KeeperQueue: "nosuch"})
+	return s
+}
+
+// kueueNoQueue: where Kueue holds all Jobs and nothing names a queue, the launch is refused with Kueue's setting and the key that helps, before it makes anything.
+func (b bed) kueueNoQueue(t *testing.T) {
+	const said = "Kueue holds all jobs of namespace "
+	s := withWorker(job("unnamed", "echo never"))
+	fails(t, findings(t, b.l, spec.Copy(s)), "Kueue", said)
+	_, err := b.l.Launch(t.Context(), s, launcher.Payload{})
+	wantRefusal(t, err, runstate.CodeStartFailed, said+b.namespace+" (manageJobsWithoutQueueName)", "set the label kueue.x-k8s.io/queue-name in labels")
+	b.NothingLeft(t, b.namespace, nil)
+}
+
+// kueueNoSuchQueue: a keeper that Kueue does not admit has no RayCluster, which would run without it. lifetime.queue counts nevertheless.
+func (b bed) kueueNoSuchQueue(t *testing.T) {
+	const held = "Kueue has not admitted the keeper to queue nosuch yet"
+	s := unqueued("unheard")
+	s.Lifetime.Queue = units.Limit(20 * time.Second)
+	said := false
+	_, err := b.l.Launch(t.Context(), s, launcher.Payload{Progress: func(p launcher.Progress) {
+		if said = said || strings.Contains(p.Text, held); said {
+			if rc := b.list(t, kubetest.RayClusters, "unheard"); len(rc) > 0 {
+				t.Error("there is a RayCluster, and no keeper")
+			}
+		}
+	}})
+	wantRefusal(t, err, runstate.CodeQueueTimeout, held)
+	if !said {
+		t.Error("the launch did not say what it waits for")
+	}
+	b.NothingLeft(t, b.namespace, nil)
+}
+
+// kueueClientDies: what a client leaves that dies while Kueue holds its keeper takes no room; gc finds it once no client renews it any more, as the next launch of the
+// name does, and `down` ends it at once.
+func (b bed) kueueClientDies(t *testing.T) {
+	for _, name := range []string{"orphan", "downed"} {
+		b.dieInQueue(t, name)
+	}
+	if err := b.l.Terminate(t.Context(), "downed", launcher.End{Cause: "down"}); err != nil {
+		t.Errorf("down: %v", err)
+	}
+	want := []launcher.Collected{{What: "launch", Name: "orphan", Why: "its client died before it had a keeper"}}
+	finds := func(after time.Duration, found []launcher.Collected) {
+		at := time.Now().Add(after)
+		l := kuberay.New(kuberay.Config{Kubeconfig: b.kubeconfig, Now: func() time.Time { return at }})
+		if got, err := l.Reconcile(t.Context(), launcher.Scope{}); err != nil || !slices.Equal(got, found) {
+			t.Errorf("gc after %s: %+v, %v, want %+v", after, got, err, found)
+		}
+	}
+	finds(objects.StartDeadline-time.Minute, nil)
+	finds(objects.StartDeadline+time.Minute, want)
+	b.NothingLeft(t, b.namespace, nil)
+}
+
+// dieInQueue is a launch whose client dies while Kueue holds its keeper.
+func (b bed) dieInQueue(t *testing.T, name string) {
+	t.Helper()
+	ctx, die := context.WithCancel(t.Context())
+	defer die()
+	b.nothingLeft(t, launcher.ID(name))
+	g := b.newGate(t)
+	g.set(func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+		if ctx.Err() != nil {
+			cut(w)
+			return
+		}
+		pass.ServeHTTP(w, r)
+	})
+	_, err := g.launcher().Launch(ctx, unqueued(name), launcher.Payload{Progress: func(p launcher.Progress) {
+		if strings.Contains(p.Text, "Kueue has not admitted the keeper") {
+			die()
+		}
+	}})
+	if launcher.ExitCode(err) != runstate.CodeInterrupted {
+		t.Fatalf("the client of %s lives: %v", name, err)
+	}
+}
+
+// kueueDoctor: doctor names what does not admit its Job, and leaves nothing, also where it is interrupted.
+func (b bed) kueueDoctor(t *testing.T) {
+	fails(t, findings(t, b.l, unqueued("checked")), "Kueue", "it has not admitted a small Job to queue nosuch within")
+	b.NothingLeft(t, b.namespace, nil)
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	checked := make(chan struct{})
+	go func() {
+		defer close(checked)
+		b.l.Check(ctx, unqueued("interrupted"))
+	}()
+	kubetest.Await(t, "doctor's Job", func(ctx context.Context) error {
+		jobs, err := b.Core.BatchV1().Jobs(b.namespace).List(ctx, metav1.ListOptions{LabelSelector: "rayctl.io/doctor"})
+		if err == nil && len(jobs.Items) == 0 {
+			err = errors.New("there is none")
+		}
+		return err
+	})
+	interrupt()
+	<-checked
+	b.NothingLeft(t, b.namespace, nil)
+	if c := findings(t, b.l, queued("good", "echo never"))["pods and DNS"]; !c.OK {
+		t.Errorf("in a queue: %+v", c)
+	}
+	b.NothingLeft(t, b.namespace, nil)
 }
 
 // kueueTakenBack: Kueue evicts a cluster that runs, as for one of higher priority. That is its reason, while the keeper only finds that the head is silent.

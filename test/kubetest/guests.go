@@ -45,11 +45,22 @@ func (c *Cluster) Invite(t testing.TB, part bed.Part, namespace string) {
 	}
 }
 
-// StartKueue runs Kueue for a namespace until the test ends, with one queue, called as given, that has so many CPUs and memory without bound. A queue called "default"
-// is the one of all jobs that name none (Kueue's LocalQueueDefaulting).
-func (c *Cluster) StartKueue(t testing.TB, namespace, queue, cpus string) {
+// StartKueue runs Kueue until the test ends, for the namespaces that KueueQueue and KueueHoldsAll give it.
+func (c *Cluster) StartKueue(t testing.TB) {
 	t.Helper()
 	c.StartGuest(t, guests.Kueue)
+}
+
+// KueueHoldsAll makes Kueue hold all jobs of a namespace, also those without the name of a queue (manageJobsWithoutQueueName).
+func (c *Cluster) KueueHoldsAll(t testing.TB, namespace string) {
+	t.Helper()
+	c.Invite(t, guests.KueueHoldsAll, namespace)
+}
+
+// KueueQueue gives a namespace a queue of Kueue's, called as given, that has so many CPUs and memory without bound. A queue called "default" is the one of all jobs that
+// name none (Kueue's LocalQueueDefaulting).
+func (c *Cluster) KueueQueue(t testing.TB, namespace, queue, cpus string) {
+	t.Helper()
 	c.Invite(t, guests.Kueue, namespace)
 	name := "kueue-" + namespace
 	c.Create(t, "", "{apiVersion: kueue.x-k8s.io/v1beta2, kind: ResourceFlavor, metadata: {name: "+name+"}}")

@@ -24,6 +24,9 @@ const (
 	Gatekeeper bed.Part = "gatekeeper"
 )
 
+// KueueHoldsAll labels, with Label, the namespaces in which Kueue holds all jobs (manageJobsWithoutQueueName).
+const KueueHoldsAll bed.Part = Kueue + "-holds-all"
+
 // Label is the label of the namespaces that a guest is for; its value is "true".
 func Label(part bed.Part) string { return "rayctl-test-" + string(part) }
 

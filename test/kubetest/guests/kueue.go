@@ -54,6 +54,8 @@ func startKueue(ctx context.Context, b *bed.Bed) error {
 	return registerKueue(ctx, b, filepath.Join(built.Share("webhook"), "manifests.yaml"), bundle)
 }
 
+// kueueConfig holds all jobs of some namespaces, and of others only those in a queue, which Kueue 0.17 does not do unless
+// ManagedJobsNamespaceSelectorAlwaysRespected is off.
 func kueueConfig(host, certs string) string {
 	return fmt.Sprintf(`apiVersion: config.kueue.x-k8s.io/v1beta2
 kind: Configuration
@@ -62,9 +64,11 @@ metrics: {bindAddress: "0"}
 webhook: {host: %q, port: %s, certDir: %q}
 leaderElection: {leaderElect: false}
 internalCertManagement: {enable: false}
-featureGates: {VisibilityOnDemand: false}
+featureGates: {VisibilityOnDemand: false, ManagedJobsNamespaceSelectorAlwaysRespected: false}
+manageJobsWithoutQueueName: true
+managedJobsNamespaceSelector: {matchLabels: {%s: "true"}}
 integrations: {frameworks: [batch/job, ray.io/rayjob, ray.io/raycluster, ray.io/rayservice]}
-`, net.JoinHostPort(host, kueueHealth), host, kueuePort, certs)
+`, net.JoinHostPort(host, kueueHealth), host, kueuePort, certs, Label(KueueHoldsAll))
 }
 
 // registerKueue creates Kueue's own webhook configurations: those for its objects in the whole cluster, those for jobs in the namespaces that it is
