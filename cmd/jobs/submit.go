@@ -249,11 +249,13 @@ func submitJob(ctx context.Context, a *app.App, c *app.Connection, o *submitOpti
 
 func submitRequest(job *spec.Job, p *launcher.Packages) dashboardclient.SubmitRequest {
 	env := p.RuntimeEnv
-	if len(job.Env) > 0 {
-		env["env_vars"] = job.Env
+	line, variables := driverio.Piped(driverio.InDirectory(job.Cwd, job.Entrypoint, job.CwdOptional))
+	maps.Copy(variables, job.Env)
+	if len(variables) > 0 {
+		env["env_vars"] = variables
 	}
 	return dashboardclient.SubmitRequest{
-		Entrypoint: driverio.InDirectory(job.Cwd, job.Entrypoint, job.CwdOptional), RuntimeEnv: env, Metadata: job.Metadata,
+		Entrypoint: line, RuntimeEnv: env, Metadata: job.Metadata,
 		EntrypointCPUs: float64(job.EntrypointCPUs), EntrypointGPUs: job.EntrypointGPUs,
 		EntrypointMemory: job.EntrypointMemory.Value(), EntrypointResources: job.EntrypointResources,
 		EntrypointLabels: job.EntrypointLabelSelector,

@@ -18,7 +18,8 @@ import (
 func exitZero(t *testing.T, s *suite) {
 	sp := s.spec(t, "")
 	get := hostile(sp)
-	sp.Job.Entrypoint = "echo hello from $RAYCTL_RUN attempt $RAYCTL_ATTEMPT; " + get.program + "; " + python(outputProgram)
+	const truncating = "echo warn > /dev/stderr; : > /dev/stdout; : > /proc/self/fd/2; " // what it does to a log that is a file
+	sp.Job.Entrypoint = "echo hello from $RAYCTL_RUN attempt $RAYCTL_ATTEMPT; " + get.program + "; " + truncating + python(outputProgram)
 	var phases []runstate.Phase
 	oc, out := s.run(t, sp, launcher.RunOptions{OnStatus: func(st launcher.Status) {
 		if st.Phase == runstate.Ready {
@@ -35,6 +36,10 @@ func exitZero(t *testing.T, s *suite) {
 		}
 		got, rest, _ := strings.Cut(rest, "\n")
 		get.check(t, got)
+		warn, rest, _ := strings.Cut(rest, "\n")
+		if warn != "warn" {
+			t.Errorf("%s: %q where the driver wrote to /dev/stderr", what, short([]byte(warn)))
+		}
 		sameBytes(t, what, []byte(rest))
 	}
 	wantExit(t, oc.Receipt.Exit, "driver", "succeeded", 0)

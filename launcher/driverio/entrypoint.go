@@ -51,5 +51,6 @@ func UserCommand(entrypoint string) string {
 }
 
 func withoutHeading(entrypoint string) string {
+	entrypoint = strings.TrimPrefix(entrypoint, pipeLine)
 	return strings.TrimPrefix(strings.TrimPrefix(entrypoint, heading), prepareHeading)
 }

@@ -59,7 +59,7 @@ local/onemachine
 local/machine local/rundir
 local/rayenv local/localspec local/proc
 
-keeper templates templates/workloads scripts
+templates templates/workloads scripts
 launcher/conformance launcher/conformance/terminaltest
 launcher/orders launcher/sharedrun
 launcher
@@ -72,6 +72,7 @@ dashboardclient
 dashboardclient/logstream
 dashboardclient/httpbody dashboardclient/lastaddress dashboardclient/poll dashboardclient/pydantic
 
+keeper
 launcher/runstate launcher/filelock launcher/sleep launcher/tail launcher/theirfile launcher/trust launcher/wholefile
 `
 

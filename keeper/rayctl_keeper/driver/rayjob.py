@@ -4,6 +4,7 @@ import os
 import re
 import signal
 
+from rayctl_keeper.driver import pipe
 from rayctl_keeper.host import process
 from rayctl_keeper.ray.dashboard import Refused, Unreachable, error_line
 from rayctl_keeper.state.document import wall
@@ -27,7 +28,10 @@ def driver_id(orders, number):
 
 def driver_command(orders):
     """The driver's entrypoint as it is submitted."""
-    job = orders["job"]
+    return pipe.through(_driver(orders["job"]))
+
+
+def _driver(job):
     heading = "echo '==> driver <=='\n" if job.get("prepare") else ""
     return heading + in_directory(job.get("cwd"), job["entrypoint"], job.get("cwdOptional"))
 
@@ -35,7 +39,7 @@ def driver_command(orders):
 def submission(orders, commit, number, reason, ends_at):
     """The body of POST /api/jobs/ for the driver. ends_at: epoch seconds of the run's end, None where there is no limit."""
     job = orders["job"]
-    body = _body(orders, commit, number, reason, ends_at, driver_id(orders, number), driver_command(orders))
+    body = _body(orders, commit, number, reason, ends_at, driver_id(orders, number), _driver(job))
     for ours, rays in (("entrypointNumCpus", "entrypoint_num_cpus"), ("entrypointNumGpus", "entrypoint_num_gpus"),
                        ("entrypointMemory", "entrypoint_memory"), ("entrypointResources", "entrypoint_resources"),
                        ("entrypointLabelSelector", "entrypoint_label_selector")):
@@ -46,16 +50,19 @@ def submission(orders, commit, number, reason, ends_at):
 
 def preparation(orders, commit, number, reason, ends_at):
     """The body for job.prepare. It reserves nothing, so that Ray runs it on the head, also where the driver waits for GPUs."""
-    return _body(orders, commit, number, reason, ends_at, prepare_id(driver_id(orders, number)), prepare_command(orders))
+    return _body(orders, commit, number, reason, ends_at, prepare_id(driver_id(orders, number)), _prepare(orders["job"]))
 
 
 def prepare_command(orders):
     """job.prepare as it is submitted, "" where there is none. Its heading in the log is its own first line, so that all who read Ray's log have it."""
-    job = orders["job"]
+    return pipe.through(_prepare(orders["job"]))
+
+
+def _prepare(job):
     return "echo '==> job.prepare <=='\n" + in_directory(job.get("cwd"), job["prepare"], job.get("cwdOptional")) if job.get("prepare") else ""
 
 
-def _body(orders, commit, number, reason, ends_at, submission_id, entrypoint):
+def _body(orders, commit, number, reason, ends_at, submission_id, command):
     """What a program of the job gets, which finds out about its run from RAYCTL_* variables."""
     job = orders["job"]
     runtime_env = dict(commit.get("runtimeEnv") or {})
@@ -68,8 +75,10 @@ def _body(orders, commit, number, reason, ends_at, submission_id, entrypoint):
         of_nodes = [orders.get("ray") or {}] + (orders.get("groups") or [])
         if not any(VERL in (part.get("env") or {}) for part in of_nodes):
             env.setdefault(VERL, env["RAYCTL_ENDS_AT"])
+    if pipe.begins(command):
+        env.update(pipe.variables(command))
     runtime_env["env_vars"] = env
-    return {"entrypoint": entrypoint, "submission_id": submission_id, "runtime_env": runtime_env, "metadata": job.get("metadata") or {}}
+    return {"entrypoint": pipe.through(command), "submission_id": submission_id, "runtime_env": runtime_env, "metadata": job.get("metadata") or {}}
 
 
 def prepare_id(submission_id):
@@ -91,7 +100,8 @@ def in_directory(directory, entrypoint, optional=False):
 
 
 def user_command(entrypoint):
-    """The user's part of an entrypoint, without the line of in_directory. A quoted directory may have line ends: the line ends behind its last quote."""
+    """The user's part of an entrypoint, without the lines of pipe.py and in_directory. A quoted directory may have line ends: the line ends behind its last quote."""
+    entrypoint = pipe.without(entrypoint)
     return entrypoint[len((ENTERING.match(entrypoint) or [""])[0]):]
 
 

@@ -1,0 +1,32 @@
+"""Gives a job's command its output in a pipe, by pump.py. The command line that Ray has and shows is the command after one line, LINE; all else is in two variables
+of the job's runtime environment. Where there is no Python, or the variables are missing, the rest of that command line runs as it is.
+launcher/driverio/pipe.go makes the same."""
+
+import pkgutil
+
+LINE = 'eval "$RAYCTL_PIPE"\n'
+LONGEST = 120 << 10  # bytes: Linux accepts 128 KiB in one variable
+# Ray expands variables in values, and one of its plugins puts them between apostrophes (runtime_env/image_uri.py).
+MEANT = {"%": "%25", "$": "%24", "'": "%27"}
+
+
+def begins(command):
+    """Whether a command's output is to go through the pipe: what Linux cannot pass on in a variable runs without."""
+    return bool(command) and "\0" not in command and len(variables(command)["RAYCTL_COMMAND"].encode("utf-8", "surrogatepass")) <= LONGEST
+
+
+def through(command):
+    """The command line for Ray."""
+    return LINE + command if begins(command) else command
+
+
+def variables(command):
+    """What the runtime environment must have for it."""
+    program = pkgutil.get_data("rayctl_keeper.driver", "pump.py").decode().replace('"', '\\"')
+    return {"RAYCTL_PIPE": 'command -v python3 >/dev/null 2>&1 && exec python3 -ISc "%s"' % program,
+            "RAYCTL_COMMAND": "".join(MEANT.get(c, c) for c in command)}
+
+
+def without(line):
+    """The command of a command line."""
+    return line[len(LINE):] if line.startswith(LINE) else line

@@ -1,0 +1,31 @@
+package driverio
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	keeperzip "github.com/rayctl/rayctl/keeper"
+)
+
+// pipeLine begins the command line of a job whose output goes through a pipe (keeper/rayctl_keeper/driver/pipe.py, which makes the same for the job of a run).
+const pipeLine = "eval \"$RAYCTL_PIPE\"\n"
+
+// pipeLongest is how many bytes of command one variable holds: Linux accepts 128 KiB in one.
+const pipeLongest = 120 << 10
+
+// meant: Ray expands variables in values, and one of its plugins puts them between apostrophes.
+var meant = strings.NewReplacer("%", "%25", "$", "%24", "'", "%27")
+
+// Piped gives a job's command its output in a pipe, so that a driver that writes to /dev/stderr truncates nothing. It returns the command line for Ray, and
+// the variables that the job's runtime environment must have for it; none where the command runs without.
+func Piped(command string) (line string, variables map[string]string) {
+	encoded := meant.Replace(command)
+	if command == "" || len(encoded) > pipeLongest || strings.ContainsRune(command, 0) || !utf8.ValidString(command) {
+		return command, map[string]string{}
+	}
+	program := strings.ReplaceAll(keeperzip.Source("rayctl_keeper/driver/pump.py"), `"`, `\"`)
+	return pipeLine + command, map[string]string{
+		"RAYCTL_PIPE":    `command -v python3 >/dev/null 2>&1 && exec python3 -ISc "` + program + `"`,
+		"RAYCTL_COMMAND": encoded,
+	}
+}
