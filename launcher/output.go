@@ -252,12 +252,22 @@ func (o *output) complete(ctx context.Context, r *Result) error {
 		begin := logBegin(r.Attempts, n)
 		if r.Job != nil && n == submissionAttempt(r.Job.SubmissionID) {
 			begin = r.Job.LogBegin
+			o.attempt(o.job, n).driver.rewind(begin, r.Log.Missing)
 		}
 		if err := o.rest(o.attempt(o.job, n), begin, func(offset int64) (io.ReadCloser, error) { return r.OpenLog(ctx, which, offset) }); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// rewind goes back to where the log was truncated: what was shown live after that is elsewhere in the saved copy. begin: where in it the driver's log begins.
+func (p *programLog) rewind(begin int64, missing [][2]int64) {
+	for _, m := range missing {
+		if m[0] == m[1] && m[0] >= begin {
+			p.offset = min(p.offset, m[0]-begin)
+		}
+	}
 }
 
 // rest shows an attempt's output to its end, from a copy that no longer grows. begin: where in it the driver's log begins.

@@ -21,9 +21,12 @@ type LogInfo struct {
 	Path    string     `json:"path,omitempty"`    // where it is, if it is a file
 }
 
-// MissingOutput describes a range of the driver's output that was not saved; the end -1 means the unknown end of the output.
+// MissingOutput describes a range of the driver's output that was not saved; the end -1 means the unknown end of the output. An empty range is the place
+// in the saved copy where the log was truncated.
 func MissingOutput(r [2]int64) string {
 	switch {
+	case r[0] == r[1]:
+		return fmt.Sprintf("Output may be missing at byte %d, where the driver's log was truncated", r[0])
 	case r[1] >= 0:
 		return fmt.Sprintf("Bytes %d to %d of the output were not saved", r[0], r[1])
 	case r[0] == 0:

@@ -3,6 +3,7 @@
 package logstream
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +22,12 @@ const (
 	// reopenWait is the pause before a lost stream is opened again.
 	reopenWait = 250 * time.Millisecond
 	copyBuffer = 256 << 10
+	// beginning is how many bytes a log is known again by: Ray begins it with a time and the job's id.
+	beginning = 4096
 )
+
+// Truncated stands in the output where the log was truncated. The keeper's copy has the same (driver/log.py).
+const Truncated = "\nrayctl: the log was truncated here, and output may be missing\n"
 
 // Source is a log file as a dashboard shows it.
 type Source interface {
@@ -44,6 +50,8 @@ type Source interface {
 type Tailer struct {
 	source   Source
 	received int64         // raw bytes received from the server
+	former   int64         // part of received that was in the log before it was truncated
+	begins   []byte        // of the log as it is now, at most beginning bytes
 	offset   atomic.Int64  // part of received that was written or skipped for good
 	strip    *Stripper     // nil: everything is written
 	GiveUp   time.Duration // limit of finish while the dashboard is unreachable; 0: none
@@ -149,13 +157,20 @@ func (t *Tailer) copy(ctx context.Context, w io.Writer, follow bool, progress fu
 	}
 	defer body.Close()
 	t.found()
-	skip := t.received
+	skip, at := t.received-t.former, 0
 	buffer := make([]byte, copyBuffer)
 	for {
 		n, err := body.Read(buffer)
 		if progress != nil {
 			progress()
 		}
+		if !t.known(at, buffer[:n]) {
+			if err := t.restart(w, at, buffer[:n]); err != nil {
+				return err
+			}
+			skip = 0
+		}
+		at += n
 		passed := min(skip, int64(n))
 		skip -= passed
 		if raw := buffer[passed:n]; len(raw) > 0 {
@@ -170,6 +185,33 @@ func (t *Tailer) copy(ctx context.Context, w io.Writer, follow bool, progress fu
 			return err
 		}
 	}
+}
+
+// known reports whether the bytes of the log at this offset are those that it had before, and records them if they are new.
+func (t *Tailer) known(at int, raw []byte) bool {
+	if at >= beginning {
+		return true
+	}
+	raw = raw[:min(len(raw), beginning-at)]
+	if had := t.begins[min(at, len(t.begins)):]; !bytes.HasPrefix(raw, had[:min(len(had), len(raw))]) {
+		return false
+	}
+	if at+len(raw) > len(t.begins) {
+		t.begins = append(t.begins[:at], raw...)
+	}
+	return true
+}
+
+// restart notes that the log was truncated, and takes what it has now before this offset, where other bytes follow than before.
+func (t *Tailer) restart(w io.Writer, at int, raw []byte) error {
+	t.log.Debug("the log was truncated", "file", t.source.String(), "received", t.received)
+	if _, err := w.Write([]byte(Truncated)); err != nil {
+		return writeError{err}
+	}
+	now := bytes.Clone(t.begins[:at])
+	t.begins = append(now, raw[:min(len(raw), beginning-at)]...)
+	t.former = t.received
+	return t.Take(w, now)
 }
 
 // enough returns an error if the file was shorter than before: old dashboards answer with nothing when

@@ -10,6 +10,8 @@ from rayctl_keeper.ray import logread
 from rayctl_keeper.ray.dashboard import Refused, Unreachable, error_line, version_tuple
 
 BLOCK = 1 << 20
+BEGINNING = 4096  # bytes, by which a log is known again: Ray begins it with a time and the job's id
+TRUNCATED = b"\nrayctl: the log was truncated here, and output may be missing\n"  # dashboardclient/logstream/tailer.go has the same
 
 
 class DriverLog:
@@ -26,6 +28,7 @@ class DriverLog:
         self._base = 0  # bytes of this attempt's log before the program's that writes now; all of them, once it is finished
         self._before = None  # what the attempt's log begins with, see goes_before
         self._lead = None  # the same, where it must be had again
+        self._beginning = b""  # of the log that _source reads
         self.missing = []
 
     def begin(self, filename, node_id, directories, stream, resume=False):
@@ -39,7 +42,7 @@ class DriverLog:
         have = os.path.getsize(self._path) if self._out else 0
         self._lead = self._before if have < self.begins_at else None  # it was lost with another pod
         self._name, self._node, self._got = filename, node_id, max(0, have - self._base) if resume else 0
-        self._source = _first(_of_nodes(filename, directories))
+        self._source, self._beginning = _first(_of_nodes(filename, directories)), b""
         if stream and self._source is None:
             self._stream = threading.Thread(target=self._follow, args=(filename, node_id, self._got), daemon=True, name="log")
             self._stream.start()
@@ -79,7 +82,7 @@ class DriverLog:
         source = _first(_of_nodes(filename, directories) + glob.glob(saved + ".from-0") + glob.glob(saved + ".whole"))
         if source is not None:
             self.begin(filename, "", (), stream=False)
-            self._source = source
+            self._source, self._beginning = source, b""
 
     def instead(self, filename, text):
         """The log of an attempt whose driver never ran: why."""
@@ -122,12 +125,28 @@ class DriverLog:
 
     def pump(self, limit=64 * BLOCK):
         """Takes over what is new in the file; not more than limit at once, a driver may write faster than we do."""
+        if self._source is not None and self._was_truncated():
+            self._gap()
+            self._source.seek(0)  # all that it has now was written since
         while self._source is not None and limit > 0:
             block = self._source.read(min(BLOCK, limit))
             if not block:
                 return
             self._append(block)
             limit -= len(block)
+
+    def _was_truncated(self):
+        """Whether the log is shorter than what was taken over of it, or begins in another way: then it has grown again."""
+        now = os.pread(self._source.fileno(), BEGINNING, 0)
+        same, self._beginning = now.startswith(self._beginning), now
+        return not same or os.fstat(self._source.fileno()).st_size < self._source.tell()
+
+    def _gap(self):
+        """Output may be missing at this place; nobody knows how much."""
+        at = self._base + self._got
+        self._log("the driver's log was truncated at byte %d" % at)
+        self.missing.append([at, at])
+        self._append(TRUNCATED)
 
     def finish(self, reachable):
         """The attempt's driver has ended: takes the rest. Over HTTP only if the head may still answer."""
@@ -237,6 +256,15 @@ class DriverLog:
         self._before = (name, node, self._got)
         self._base, self._got = self._got, 0
 
+    def _had(self, size):
+        """What the copy has of the beginning of the log that writes now."""
+        try:
+            with open(self._path, "rb") as f:
+                f.seek(self._base)
+                return f.read(size)
+        except OSError:
+            return b""
+
     def _take(self, name, node, skip):
         """Appends a log of the head, as it is now, without its first bytes."""
         dashboard = self._dashboard_of()
@@ -246,10 +274,17 @@ class DriverLog:
             if response.status != 200:
                 raise Refused(response.status, error_line(response.read()))
             read = logread.plain(lambda: response.read(BLOCK), version)
+            had = self._had(min(skip, BEGINNING))
             while True:
                 block = read()
                 if not block:
+                    if skip > 0:
+                        raise Refused(500, "Ray gave %d bytes fewer than before" % skip)
                     return
+                begins, had = had[:len(block)], had[len(block):]
+                if not block.startswith(begins):
+                    self._gap()  # whatever it has now was written since
+                    skip, had = 0, b""
                 if skip < len(block):
                     self._append(block[skip:])
                 skip = max(0, skip - len(block))

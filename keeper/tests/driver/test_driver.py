@@ -1,5 +1,6 @@
 """The driver's submission and its log. Run by `go test ./keeper` with every Python that the machine has."""
 
+import io
 import json
 import os
 import subprocess
@@ -13,7 +14,7 @@ sys.path[:0] = [os.path.dirname(HERE), HERE]
 
 from rayctl_keeper.driver import rayjob
 from rayctl_keeper.driver.figures import MOST, TAIL, figures
-from rayctl_keeper.driver.log import DriverLog
+from rayctl_keeper.driver.log import TRUNCATED, DriverLog
 from rayctl_keeper.node.groups import members
 from rayctl_keeper.node.start import raystart
 from rayctl_keeper.ray import dashboard
@@ -170,6 +171,60 @@ class Log(unittest.TestCase):
                 with open(os.path.join(top, name), "rb") as f:
                     self.assertEqual(f.read(), text)
             self.assertEqual(log.document(), {"bytes": 0, "missing": [[0, -1]]})
+
+    def test_truncated(self):
+        """Also where the log has grown beyond its old length before the keeper looks again. What is there afterwards follows a note."""
+        for later in b"", b"c\n", b"c" * 100 + b"\n":
+            with tempfile.TemporaryDirectory() as top:
+                logs = os.path.join(top, "t", "session_2026", "logs")
+                os.makedirs(logs)
+                path, log = os.path.join(logs, "job-driver-x-1.log"), DriverLog(top, lambda: None, lambda text: None)
+                with open(path, "ab", buffering=0) as f:
+                    f.write(b"Ray's\na\n")
+                    log.begin("job-driver-x-1.log", "id", [top], stream=False)
+                    log.pump()
+                    f.write(b"b\n")
+                    log.pump()
+                    f.truncate(0)
+                    f.write(later)
+                    if len(later) == 2:
+                        log.pump()
+                        f.write(b"d\n")
+                        later += b"d\n"
+                    log.finish(False)
+                log.close()
+                with open(os.path.join(top, "driver.log"), "rb") as f:
+                    self.assertEqual(f.read(), b"Ray's\na\nb\n" + TRUNCATED + later)
+                self.assertEqual(log.document()["missing"], [[10, 10]])
+
+    def test_truncated_elsewhere(self):
+        """Ray gives the whole log of another host at the end. One that is shorter, and begins in the same way, is one that Ray cannot read."""
+        class Ray:
+            def __init__(self, now):
+                self.now = io.BytesIO(now)
+                self.now.status = 200
+
+            def version(self, _timeout):
+                return {"ray_version": "2.60.0"}
+
+            def log_path(self, *_):
+                return ""
+
+            def open(self, *_):
+                return self.now, self.now
+
+        for now, added, missing in ((b"abcd", b"d", []), (b"", b"", [[3, -1]]), (b"ab", b"", [[3, -1]]), (b"xy", TRUNCATED + b"xy", [[3, 3]]),
+                                    (b"xyz1\n", TRUNCATED + b"xyz1\n", [[3, 3]])):
+            with tempfile.TemporaryDirectory() as top:
+                with open(os.path.join(top, "driver.log"), "wb") as f:
+                    f.write(b"abc")
+                log = DriverLog(top, lambda ray=Ray(now): ray, lambda text: None)
+                log.begin("job-driver-x-1.log", "id", [], stream=False, resume=True)
+                log.finish(True)
+                log.close()
+                with open(os.path.join(top, "driver.log"), "rb") as f:
+                    self.assertEqual(f.read(), b"abc" + added)
+                self.assertEqual(log.document()["missing"], missing)
 
     def test_end_of_a_drivers_log(self):
         """Whole lines only, and nothing of what job.prepare printed before."""

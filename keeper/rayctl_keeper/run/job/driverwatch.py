@@ -86,16 +86,23 @@ class DriverWatch:
 
     def pump(self):
         """Takes over what the driver has written since."""
-        self._log.pump()
+        self._noting_gaps(self._log.pump)
 
     def collect(self, reachable):
         """Saves the driver's log as far as it goes; over HTTP only if the head may still answer."""
         job = self._state.doc["job"]
         if job and job["logFile"]:
             self._log.begin_late(job["logFile"], self._nodes.directories())
-        self._log.finish(reachable)
+        self._noting_gaps(lambda: self._log.finish(reachable))
         if self._fd is not None:
             self._close()
+
+    def _noting_gaps(self, take):
+        before = len(self._log.missing)
+        take()
+        for begin, end in self._log.missing[before:]:
+            if begin == end:
+                self._state.note(Event.FILES, "driver.log", "LogTruncated", "the driver's log was truncated at byte %d, and output may be missing there" % begin)
 
     def _close(self):
         os.close(self._fd)
