@@ -165,6 +165,15 @@ func (c *Client) deleteJob(ctx context.Context, id string) error {
 
 // WaitJob returns the job once it is terminal. It survives lost connections until ctx ends.
 func (c *Client) WaitJob(ctx context.Context, id string) (*Job, error) {
+	return c.awaitJob(ctx, id, JobStatus.Terminal)
+}
+
+// AwaitStart waits until the job is no longer PENDING. With an error it returns the job as last seen, nil if it was not.
+func (c *Client) AwaitStart(ctx context.Context, id string) (*Job, error) {
+	return c.awaitJob(ctx, id, func(s JobStatus) bool { return s != JobPending })
+}
+
+func (c *Client) awaitJob(ctx context.Context, id string, until func(JobStatus) bool) (*Job, error) {
 	var job *Job
 	err := poll.Until(ctx, poll.JobRhythm, func() (bool, error) {
 		got, err := c.getJob(ctx, request{once: true, limit: lookLimit}, id)
@@ -174,7 +183,7 @@ func (c *Client) WaitJob(ctx context.Context, id string) (*Job, error) {
 		if err == nil {
 			job = got
 		}
-		return err == nil && got.Status.Terminal(), err
+		return err == nil && until(got.Status), err
 	})
 	return job, err
 }

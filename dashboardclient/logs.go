@@ -201,12 +201,39 @@ func (c *Client) FollowNodeLog(ctx context.Context, nodeID, name string, w io.Wr
 
 // copyTail copies the driver's last lines. The cluster also counts Ray's lines, so that copyTail requests that many more.
 func (c *Client) copyTail(ctx context.Context, file logFile, strip *logstream.Stripper, w io.Writer, lines int) error {
-	var tail bytes.Buffer
-	if err := c.copyLog(ctx, file, &tail, strip, LogOptions{Tail: lines + strip.SkipToTail()}); err != nil {
+	tail := &bounded{}
+	err := c.copyLog(ctx, file, tail, strip, LogOptions{Tail: lines + strip.SkipToTail()})
+	switch {
+	case errors.Is(err, errTooMuch):
+		return c.copyLongTail(ctx, file, strip, w, lines)
+	case err != nil:
 		return err
 	}
-	_, err := w.Write(logstream.LastLines(tail.Bytes(), lines))
+	_, err = w.Write(logstream.LastLines(tail.Bytes(), lines))
 	return err
+}
+
+// copyLongTail copies last lines of any length: it reads the log once to find where they begin, and once more for them.
+func (c *Client) copyLongTail(ctx context.Context, file logFile, strip *logstream.Stripper, w io.Writer, lines int) error {
+	t := logstream.NewTailer(file, strip.From(0), 0, c.config.Logger, nil)
+	if err := t.SeekTail(ctx, lines); err != nil {
+		return c.failure(ctx, ctx, "read log "+file.name, err)
+	}
+	return c.copyLog(ctx, file, w, strip.From(t.Position()), LogOptions{Offset: t.Position()})
+}
+
+// bounded takes a few lines of usual length.
+type bounded struct{ bytes.Buffer }
+
+const mostBuffered = 8 << 20
+
+var errTooMuch = errors.New("more than is kept in memory")
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > mostBuffered {
+		return 0, errTooMuch
+	}
+	return b.Buffer.Write(p)
 }
 
 const logBuffer = 256 << 10

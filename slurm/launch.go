@@ -83,7 +83,7 @@ func refuse(s *spec.ClusterSpec, p launcher.Payload) error {
 	if err := refuseExposed(s); err != nil {
 		return err
 	}
-	return nil
+	return script.Plan{Spec: s}.CheckReservation()
 }
 
 func (c *cluster) interrupted(ctx context.Context, err error) error {

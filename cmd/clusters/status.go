@@ -179,6 +179,9 @@ func printStatus(a *app.App, w io.Writer, of served.Status, rc *launcher.Receipt
 	if s.Job != nil {
 		rows = append(rows, []string{"job", fmt.Sprintf("%s %s %s", s.Job.SubmissionID, s.Job.State, s.Job.Message)})
 	}
+	if s.Job != nil && s.Job.State == runstate.JobPending && s.Job.Reserves != "" {
+		rows = append(rows, []string{"waits for", "a node with " + s.Job.Reserves + " free"})
+	}
 	if s.Job != nil && s.Job.Entrypoint != "" {
 		rows = append(rows, []string{"command", terminal.Shorten(driverio.UserCommand(s.Job.Entrypoint), false)})
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/dashboardclient/logstream"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -31,26 +32,56 @@ func tailLog(ctx context.Context, w io.Writer, s *launcher.Status, open launcher
 	if lines == 0 {
 		return app.CopyLog(ctx, w, s, open, attempt)
 	}
-	t := &tail{lines: lines}
-	if err := app.CopyLog(ctx, t, s, open, attempt); err != nil {
+	t, starts := &tail{lines: lines, most: mostKept}, logstream.NewLineStarts(lines)
+	if err := app.CopyLog(ctx, io.MultiWriter(t, starts), s, open, attempt); err != nil {
 		return err
+	}
+	if t.left {
+		return app.CopyLog(ctx, &skipping{w: w, left: starts.First()}, s, open, attempt)
 	}
 	_, err := w.Write(t.last())
 	return err
+}
+
+// mostKept is how many bytes of last lines are kept in memory. Longer ones are read a second time.
+const mostKept = 8 << 20
+
+// skipping passes on what is written to it, without the beginning.
+type skipping struct {
+	w    io.Writer
+	left int64
+}
+
+func (s *skipping) Write(p []byte) (int, error) {
+	passed := min(s.left, int64(len(p)))
+	s.left -= passed
+	if passed == int64(len(p)) {
+		return len(p), nil
+	}
+	n, err := s.w.Write(p[passed:])
+	return int(passed) + n, err
 }
 
 // tail keeps the last lines written to it, in about twice their memory.
 type tail struct {
 	lines int
 	buf   []byte
-	limit int // length at which buf is cut again
+	limit int  // length at which buf is cut again
+	most  int  // bytes of lines to keep, 0: any number
+	left  bool // the lines are longer: buf has nothing
 }
 
 func (t *tail) Write(p []byte) (int, error) {
+	if t.left {
+		return len(p), nil
+	}
 	t.buf = append(t.buf, p...)
 	if len(t.buf) > t.limit {
 		t.buf = append([]byte(nil), t.last()...)
 		t.limit = 2*len(t.buf) + 1<<20
+		if t.most > 0 && len(t.buf) > t.most {
+			t.left, t.buf = true, nil
+		}
 	}
 	return len(p), nil
 }

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -72,10 +73,36 @@ func runStop(ctx context.Context, a *app.App, o *stopOptions) error {
 	if o.noWait {
 		return nil
 	}
+	if err := refuseUnstarted(ctx, c, o.ids); err != nil {
+		return err
+	}
 	for _, id := range o.ids {
 		if err := awaitStopped(ctx, a, c, id); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// startsWithin is how long a job that is to be stopped may be PENDING: Ray's request to stop waits for the process that is to start the driver, which may wait for
+// resources, or for packages that are installed.
+const startsWithin = 2 * time.Second
+
+// refuseUnstarted names what ends a job that Ray cannot stop yet.
+func refuseUnstarted(ctx context.Context, c *app.Connection, ids []string) error {
+	for _, id := range ids {
+		short, cancel := context.WithTimeout(ctx, startsWithin)
+		job, err := c.AwaitStart(short, id)
+		cancel()
+		if err == nil || ctx.Err() != nil || job == nil || job.Status != dashboardclient.JobPending {
+			continue // awaitStopped has the error
+		}
+		hint := "`rayctl status" + c.Flags() + "` shows what it waits for"
+		if c.Cluster() != nil {
+			hint = "`rayctl down " + string(c.Cluster().ID) + "` ends the cluster and the job at once"
+		}
+		return launcher.Fail(runstate.CodeUnreachable, nil, hint,
+			"job %s is still PENDING: Ray has the request and stops the job when it starts it, and has no way to end it before (%s)", id, strings.TrimSuffix(cmp.Or(job.Message, "it waits for resources or its environment"), "."))
 	}
 	return nil
 }

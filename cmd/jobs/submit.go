@@ -2,6 +2,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -22,6 +23,8 @@ import (
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/driverio"
+	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/spec/units"
 )
@@ -103,6 +106,9 @@ func runSubmit(ctx context.Context, a *app.App, o *submitOptions) error {
 	}
 	defer c.Close()
 	a.HintShell(o.command)
+	if err := checkReservation(ctx, a, c, job); err != nil {
+		return err
+	}
 	id, err := submitJob(ctx, a, c, o, job)
 	if err != nil {
 		return err
@@ -245,6 +251,40 @@ func submitJob(ctx context.Context, a *app.App, c *app.Connection, o *submitOpti
 		}
 	}
 	return c.SubmitJob(ctx, request)
+}
+
+// checkReservation refuses a driver that fits on no node of a living cluster of rayctl. Of other clusters, and of groups without a node, nobody knows what nodes
+// they may have: there it warns, or says nothing.
+func checkReservation(ctx context.Context, a *app.App, c *app.Connection, job *spec.Job) error {
+	if orders.Reserved(job) == "" {
+		return nil
+	}
+	ours := c.Cluster() != nil
+	if ours {
+		s, err := c.Cluster().Status(ctx)
+		if err != nil {
+			return err
+		}
+		if ours = s.Ours; slices.ContainsFunc(s.Groups, func(g runstate.Group) bool { return g.Ready == 0 && max(g.Wanted, g.Max) > 0 }) {
+			return nil
+		}
+	}
+	alive, err := c.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	var nodes []orders.Node
+	for _, n := range alive {
+		if n.Alive() {
+			nodes = append(nodes, orders.Node{Name: "node " + cmp.Or(n.Name, n.IP), Has: n.Resources, Labels: n.Labels, OwnLabels: true})
+		}
+	}
+	err = orders.Fits(job, nodes)
+	if err != nil && !ours {
+		a.UI.Warn("%v. The job waits until there is such a node", err)
+		return nil
+	}
+	return err
 }
 
 func submitRequest(job *spec.Job, p *launcher.Packages) dashboardclient.SubmitRequest {

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher"
@@ -17,14 +18,19 @@ func TestCwd(t *testing.T) {
 		t.Fatal(err)
 	}
 	sh := func(cwd string) (string, error) {
-		r := submitRequest(&spec.Job{Entrypoint: "pwd & wait; pwd", Cwd: cwd}, &launcher.Packages{})
-		out, err := exec.Command("sh", "-c", r.Entrypoint).Output()
+		r := submitRequest(&spec.Job{Entrypoint: "pwd & wait; pwd", Cwd: cwd}, &launcher.Packages{RuntimeEnv: map[string]any{}})
+		driver := exec.Command("sh", "-c", r.Entrypoint)
+		driver.Env = os.Environ()
+		for name, value := range r.RuntimeEnv["env_vars"].(map[string]string) {
+			driver.Env = append(driver.Env, name+"="+value)
+		}
+		out, err := driver.Output()
 		return string(out), err
 	}
 	if out, err := sh(dir); err != nil || out != dir+"\n"+dir+"\n" {
 		t.Errorf("%v, %q", err, out)
 	}
-	if out, err := sh(dir + "/nosuch"); err == nil || out != "" {
+	if out, err := sh(dir + "/nosuch"); err == nil || strings.Count(out, "\n") != 1 { // what sh says
 		t.Errorf("%v, %q", err, out)
 	}
 }

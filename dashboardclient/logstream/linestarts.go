@@ -65,6 +65,17 @@ func (s *lineStarts) first() int64 {
 	return at
 }
 
+// LineStarts finds where the last lines begin of what is written to it, whatever their length.
+type LineStarts struct{ starts lineStarts }
+
+// NewLineStarts is for so many last lines.
+func NewLineStarts(lines int) *LineStarts { return &LineStarts{lineStarts{keep: lines}} }
+
+func (s *LineStarts) Write(p []byte) (int, error) { return s.starts.Write(p) }
+
+// First is the offset at which the first of the last lines begins, 0 if nothing was written.
+func (s *LineStarts) First() int64 { return s.starts.first() }
+
 // LastLines are the driver's last lines of a tail of its log, without Ray's first line, if the tail begins with it.
 func LastLines(tail []byte, lines int) []byte {
 	tail = tail[len(runtimeEnvLine.Find(tail)):]

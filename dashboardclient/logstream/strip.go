@@ -38,6 +38,11 @@ func NewStripper(id, entrypoint string, offset int64) *Stripper {
 	}
 }
 
+// From is an unused stripper for the same log that starts at this offset.
+func (s *Stripper) From(offset int64) *Stripper {
+	return &Stripper{entrypointLine: s.entrypointLine, first: offset == 0, active: true, position: offset, entrypointAt: -1}
+}
+
 // raw converts an offset in the driver's output to one in the raw file.
 func (s *Stripper) raw(offset int64) int64 {
 	offset += s.firstLength

@@ -63,6 +63,11 @@ func NewPlan(s *spec.ClusterSpec, namespace, owner string, served gang.Served) (
 	if err := p.checkHelpers(); err != nil {
 		return nil, err
 	}
+	if p.Adopted == nil {
+		if err := orders.FitsGroups(s, p.groups()); err != nil {
+			return nil, err
+		}
+	}
 	var err error
 	if p.Scheduler, err = p.chooseScheduler(served); err != nil {
 		return p, err

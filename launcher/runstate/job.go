@@ -38,7 +38,8 @@ type Job struct {
 	ExitCode     *int       `json:"exitCode"` // shell convention: 128+n for a signal
 	Signal       *int       `json:"signal"`
 	Message      string     `json:"message"`
-	LogFile      string     `json:"logFile"` // name for Ray's /api/v0/logs, of job.prepare while that runs
+	Reserves     string     `json:"reserves,omitempty"` // what the driver reserves on one node, in words
+	LogFile      string     `json:"logFile"`            // name for Ray's /api/v0/logs, of job.prepare while that runs
 	// LogBegin is where in the attempt's saved log the driver's begins: before it is what job.prepare printed. AllPrepare: no driver has followed.
 	LogBegin int64 `json:"logBegin,omitempty"`
 	// Prepare is job.prepare; nil: the job has none.

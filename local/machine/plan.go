@@ -49,6 +49,9 @@ func (p Plan) Orders() *keeper.Orders {
 	}
 }
 
+// CheckReservation refuses a driver that fits on no node.
+func (p Plan) CheckReservation() error { return orders.FitsGroups(p.Spec, p.groups()) }
+
 // groups has the resources that each node is started with. All of it is Ray's own accounting: nodes of one machine are not fenced off.
 func (p Plan) groups() []keeper.Group {
 	var groups []keeper.Group

@@ -51,7 +51,7 @@ func checkNodes(s *spec.ClusterSpec) launcher.Check {
 	return launcher.Check{Name: name, OK: true, Detail: "this machine can have those of the file"}
 }
 
-// fits refuses more nodes, GPUs or object stores than this machine has.
+// fits refuses more nodes, GPUs or object stores than this machine has, and a driver that fits on no node.
 func fits(s *spec.ClusterSpec) error {
 	this := machine.This()
 	if err := machine.CheckNodes(s, this); err != nil {
@@ -60,7 +60,10 @@ func fits(s *spec.ClusterSpec) error {
 	if err := machine.CheckGPUs(s, machine.Devices, os.Getenv); err != nil {
 		return err
 	}
-	return machine.CheckStores(s, this.Shm)
+	if err := machine.CheckStores(s, this.Shm); err != nil {
+		return err
+	}
+	return machine.Plan{Spec: s, Machine: this}.CheckReservation()
 }
 
 func checkWritable(name, dir, variable string) launcher.Check {

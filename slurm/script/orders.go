@@ -98,6 +98,9 @@ func (p Plan) groups() []keeper.Group {
 	return out
 }
 
+// CheckReservation refuses a driver that fits on no node.
+func (p Plan) CheckReservation() error { return orders.FitsGroups(p.Spec, p.groups()) }
+
 func (p Plan) exclusive(g spec.NodeGroup) bool {
 	e := slurmspec.For(p.Spec, g).Exclusive
 	return e != nil && *e

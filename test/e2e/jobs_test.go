@@ -71,6 +71,26 @@ func TestStop(t *testing.T) {
 	contains(t, "what is said of a driver that was killed", u.want(0, "stop", "shared", "deaf").err, "job deaf is STOPPED: its driver had not ended when its grace", "Ray killed it")
 	u.want(0, "stop", "-c", "shared", "long")
 	u.want(65, "stop", "-c", "shared", "nosuch")
+	stopPending(t, u)
+}
+
+// stopPending: a job that waits for resources cannot be stopped by Ray before it starts; stop says so, and Ray stops the job as it starts. One that fits on
+// no node is refused.
+func stopPending(t *testing.T, u *user) {
+	t.Helper()
+	two := []string{"--entrypoint-num-cpus", "2"} // all of one of the two workers
+	for _, id := range []string{"holds1", "holds2"} {
+		u.start(false, append(append([]string{"submit", "shared", "--submission-id", id}, two...), "--", "python", "-c", patient)...).until("ready", 1)
+	}
+	u.want(0, append(append([]string{"submit", "shared", "--submission-id", "waits", "-d"}, two...), "--", "python", "-c", patient)...)
+	contains(t, "stop of a job that waits", u.want(runstate.CodeUnreachable, "stop", "shared", "waits").err,
+		"job waits is still PENDING: Ray has the request and stops the job when it starts it", "`rayctl down shared` ends the cluster")
+	u.want(0, "stop", "shared", "holds1", "holds2")
+	contains(t, "once it starts", u.want(0, "stop", "shared", "waits").err, "job waits is STOPPED")
+	contains(t, "a job that fits nowhere", u.want(runstate.CodeSpec, "submit", "shared", "--entrypoint-num-cpus", "3", "--", "true").err,
+		"job.entrypointCpus: the driver reserves 3 CPUs on one node, and no node of the cluster has more than 2 CPUs")
+	contains(t, "a run that fits nowhere", u.want(runstate.CodeSpec, "run", "--dry-run", "--cpus-per-worker", "2", "--workers", "1", "--set", "job.entrypointGpus=1", "--", "true").err,
+		"job.entrypointGpus: the driver reserves 1 GPU on one node, and no node of the cluster has more than 0 GPUs")
 }
 
 // TestStopRun: of a run that loses a worker, which its supervisor starts again, and then supervisor and worker, its client and `status` report that while the driver continues. Of a run whose driver is deaf to SIGTERM, stop and the run both

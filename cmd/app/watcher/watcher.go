@@ -83,6 +83,8 @@ func submitting(job *runstate.Job) string {
 		return "submitting job.prepare"
 	case job.State == runstate.JobWaiting:
 		return "submitting the job"
+	case job.State == runstate.JobPending && job.Reserves != "":
+		return "Ray waits for a node with " + job.Reserves + " free for the driver, or prepares the job's environment"
 	case job.State == runstate.JobPending:
 		return "Ray prepares the job's environment, with its packages and files, and starts it"
 	}

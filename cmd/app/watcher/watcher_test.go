@@ -115,7 +115,8 @@ func TestSubmitting(t *testing.T) {
 	}
 	for want, jobs := range map[string][]*runstate.Job{
 		"Ready": {nil, job(runstate.JobRunning, ""), job(runstate.JobSucceeded, ""), job(runstate.JobWaiting, runstate.JobRunning), job(runstate.JobRunning, runstate.JobSucceeded)},
-		"Ready: Ray prepares the job's environment, with its packages and files, and starts it": {job(runstate.JobPending, "")},
+		"Ready: Ray prepares the job's environment, with its packages and files, and starts it":          {job(runstate.JobPending, "")},
+		"Ready: Ray waits for a node with 2 CPUs free for the driver, or prepares the job's environment": {{State: runstate.JobPending, Reserves: "2 CPUs"}},
 		"Ready: submitting the job":     {job(runstate.JobWaiting, ""), job(runstate.JobWaiting, runstate.JobSucceeded)},
 		"Ready: submitting job.prepare": {job(runstate.JobWaiting, runstate.JobWaiting), job(runstate.JobWaiting, runstate.JobPending)},
 	} {

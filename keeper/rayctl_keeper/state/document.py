@@ -8,6 +8,7 @@ import threading
 import time
 
 from rayctl_keeper.state.model import Event, JobState, Phase
+from rayctl_keeper.state.reserves import reserves
 
 
 RESERVE = ".reserve"  # a file that is removed when the last document must be written to a full disk
@@ -78,6 +79,7 @@ class State:
         job = orders.get("job")
         self._output_dir = job.get("outputDir") or "" if job else ""
         self._prepares = bool(job and job.get("prepare"))
+        self._reserves = reserves(job) if job else ""
         self.doc = {
             "revision": 0, "name": orders["name"], "launcher": orders.get("launcher", ""),
             "specHash": orders.get("specHash", ""), "changes": 0, "attempt": orders.get("attempt", 1),
@@ -105,7 +107,7 @@ class State:
     def new_job(self, submission_id="", entrypoint="", prepare=""):
         """The job's part before the submission."""
         return {"submissionId": submission_id, "entrypoint": entrypoint, "state": JobState.WAITING, "driverNodeId": "", "driverPid": 0,
-                "startTime": None, "endTime": None, "exitCode": None, "signal": None, "message": "",
+                "startTime": None, "endTime": None, "exitCode": None, "signal": None, "message": "", "reserves": self._reserves,
                 "logFile": log_file(submission_id) if submission_id else "", "logBegin": 0, "outputDir": self._output_dir,
                 "prepare": {"submissionId": "", "entrypoint": prepare, "state": JobState.WAITING, "driverNodeId": "", "startTime": None, "endTime": None,
                             "exitCode": None, "signal": None, "message": ""} if self._prepares else None}
