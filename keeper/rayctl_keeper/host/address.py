@@ -70,10 +70,10 @@ def matches(part, name, address):
 
 
 def by_name():
-    """IPv4 addresses that the host's name stands for; on Debian often 127.0.1.1."""
+    """IPv4 addresses that the host's name stands for; on Debian often 127.0.1.1. Linux has names of 64 characters, which no name service has (UnicodeError)."""
     try:
         return [a[4][0] for a in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET, socket.SOCK_STREAM)]
-    except OSError:
+    except (OSError, UnicodeError):
         return []
 
 

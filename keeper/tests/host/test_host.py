@@ -13,7 +13,7 @@ import unittest.mock
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.dirname(HERE))
 
-from rayctl_keeper.host import ports, process
+from rayctl_keeper.host import address, ports, process
 from rayctl_keeper.state.document import wall
 
 
@@ -49,6 +49,13 @@ class Chosen(unittest.TestCase):
             other.listen(1)
             with self.assertRaises(OSError):
                 ports.choose("127.0.0.1", other.getsockname()[1])
+
+
+class Name(unittest.TestCase):
+    def test_as_long_as_linux_allows(self):
+        """getaddrinfo raises UnicodeError for it. The real name is the machine's, which a test leaves alone."""
+        with unittest.mock.patch("socket.gethostname", return_value="h" * 64):
+            self.assertEqual(address.by_name(), [])
 
 
 class Processes(unittest.TestCase):
