@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -102,7 +101,7 @@ func refuseUnstarted(ctx context.Context, c *app.Connection, ids []string) error
 			hint = "`rayctl down " + string(c.Cluster().ID) + "` ends the cluster and the job at once"
 		}
 		return launcher.Fail(runstate.CodeUnreachable, nil, hint,
-			"job %s is still PENDING: Ray has the request and stops the job when it starts it, and has no way to end it before (%s)", id, strings.TrimSuffix(cmp.Or(job.Message, "it waits for resources or its environment"), "."))
+			"job %s waits for resources or for its environment: Ray has the request and stops the job when it starts it, and cannot end it before", id)
 	}
 	return nil
 }

@@ -84,8 +84,9 @@ func stopPending(t *testing.T, u *user) {
 	}
 	u.want(0, append(append([]string{"submit", "shared", "--submission-id", "waits", "-d"}, two...), "--", "python", "-c", patient)...)
 	contains(t, "stop of a job that waits", u.want(runstate.CodeUnreachable, "stop", "shared", "waits").err,
-		"job waits is still PENDING: Ray has the request and stops the job when it starts it", "`rayctl down shared` ends the cluster")
+		"job waits waits for resources or for its environment: Ray has the request and stops the job when it starts it", "`rayctl down shared` ends the cluster")
 	u.want(0, "stop", "shared", "holds1", "holds2")
+	u.want(runstate.CodeInterrupted, "logs", "shared", "waits", "-f") // until it has ended
 	contains(t, "once it starts", u.want(0, "stop", "shared", "waits").err, "job waits is STOPPED")
 	contains(t, "a job that fits nowhere", u.want(runstate.CodeSpec, "submit", "shared", "--entrypoint-num-cpus", "3", "--", "true").err,
 		"job.entrypointCpus: the driver reserves 3 CPUs on one node, and no node of the cluster has more than 2 CPUs")

@@ -113,3 +113,7 @@ class Pipe(unittest.TestCase):
         line = pipe.variables("")["RAYCTL_PIPE"]
         self.assertFalse(set("'$`") & set(line))
         self.assertEqual(line.count("\\"), line.count('"') - 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
