@@ -74,7 +74,11 @@ func NewClient(e Endpoint) *Client {
 	if e.DialContext == nil {
 		transport.DialContext = (&lastaddress.Dialer{Dialer: net.Dialer{Timeout: 5 * time.Second}}).DialContext
 	}
-	return &Client{endpoint: e, http: &http.Client{Transport: transport}}
+	return &Client{endpoint: e, http: &http.Client{
+		Transport: transport,
+		// A keeper redirects nowhere: whoever does listens in its place, and would get the token and what the request says.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
 }
 
 // Close releases idle connections.
@@ -141,6 +145,9 @@ func (c *Client) do(request *http.Request) (*http.Response, error) {
 		return response, nil
 	}
 	defer response.Body.Close()
+	if to := response.Header.Get("Location"); to != "" {
+		return nil, fmt.Errorf("at its address something else answers, with a redirect to %s", to)
+	}
 	var answer struct {
 		Error         string `json:"error"`
 		Kind, Message string // fields of a Kubernetes Status
