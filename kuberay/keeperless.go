@@ -43,11 +43,12 @@ func (l *Launcher) launchKeeperless(ctx context.Context, c *api.Client, p *objec
 	if err = l.keepHere(ctx, c, p, pay, rc); err == nil {
 		return id, nil
 	}
-	if undo := c.DeleteCluster(context.WithoutCancel(ctx), id, rc.UID); undo != nil {
+	undo := c.DeleteCluster(context.WithoutCancel(ctx), id, rc.UID)
+	if undo != nil {
 		l.log.Warn("what was created could not be removed: `rayctl down` tries again", "cluster", id, "error", undo)
 	}
 	if ctx.Err() != nil {
-		return "", launcher.Fail(runstate.CodeInterrupted, ctx.Err(), "", "the launch of %s was interrupted; nothing was left behind", id)
+		return "", launcher.InterruptedLaunch(id, ctx.Err(), launcher.Left(undo, "its RayCluster in namespace %s", c.Namespace))
 	}
 	return "", err
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -135,11 +134,12 @@ func (m *making) create(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	if undo := m.undo(context.WithoutCancel(ctx)); undo != nil {
+	undo := m.undo(context.WithoutCancel(ctx))
+	if undo != nil {
 		m.l.log.Warn("what was created could not be removed; it ends by itself", "cluster", name, "error", undo)
 	}
 	if ctx.Err() != nil {
-		return launcher.Fail(runstate.CodeInterrupted, ctx.Err(), "", "the launch of %s was interrupted; nothing was left behind", name)
+		return launcher.InterruptedLaunch(launcher.ID(name), ctx.Err(), launcher.Left(undo, "its objects in namespace %s", m.c.Namespace))
 	}
 	return err
 }

@@ -42,6 +42,35 @@ func Fail(code int, err error, hint, format string, args ...any) *ExitError {
 	return &ExitError{Code: code, Message: fmt.Sprintf(format, args...), Hint: hint, Err: err}
 }
 
+// LeftError is the failure to remove what a launch had made before its commit.
+type LeftError struct {
+	What string // what may be left, and where
+	Err  error
+}
+
+func (e *LeftError) Error() string { return e.What + " could not be removed: " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *LeftError) Unwrap() error { return e.Err }
+
+// Left makes the LeftError of a failure; nil of none.
+func Left(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return &LeftError{fmt.Sprintf(format, args...), err}
+}
+
+// InterruptedLaunch is the error of a launch that the user interrupted before its commit. failed is what the launch returned: a LeftError in it is what
+// is still there.
+func InterruptedLaunch(id ID, cause, failed error) *ExitError {
+	var left *LeftError
+	if errors.As(failed, &left) {
+		return Fail(runstate.CodeInterrupted, errors.Join(cause, left), "`rayctl down "+string(id)+"` removes it", "the launch of %s was interrupted, and %s", id, left)
+	}
+	return Fail(runstate.CodeInterrupted, cause, "", "the launch of %s was interrupted; nothing was left behind", id)
+}
+
 // NotFound is the error of an unknown cluster.
 func NotFound(id ID) *ExitError {
 	return Fail(runstate.CodeSpec, ErrNotFound, "`rayctl ls` shows yours", "no cluster named %q", string(id))

@@ -97,7 +97,7 @@ func launch(ctx context.Context, l Launcher, s *spec.ClusterSpec, p Payload, o R
 		select {
 		case a := <-done:
 			if a.err != nil && early != 0 && early != Detach {
-				return "", early, Fail(runstate.CodeInterrupted, context.Canceled, "", "interrupted before the launch was committed; nothing was left behind")
+				return "", early, InterruptedLaunch(ID(s.Name), context.Canceled, a.err)
 			}
 			return a.id, early, a.err
 		case early = <-o.Actions:

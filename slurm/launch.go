@@ -88,7 +88,7 @@ func refuse(s *spec.ClusterSpec, p launcher.Payload) error {
 
 func (c *cluster) interrupted(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
-		return launcher.Fail(runstate.CodeInterrupted, ctx.Err(), "", "the launch of %s was interrupted; nothing was left behind", c.Name)
+		return launcher.InterruptedLaunch(c.ID(), ctx.Err(), err)
 	}
 	return err
 }
@@ -149,7 +149,7 @@ func (c *cluster) create(ctx context.Context, p launcher.Payload) error {
 	}
 	stop()
 	if err != nil {
-		return errors.Join(c.WriteFailed(err), c.abandon(context.WithoutCancel(ctx)))
+		return errors.Join(c.WriteFailed(err), launcher.Left(c.abandon(context.WithoutCancel(ctx)), "its directory %s and its job", c.Dir))
 	}
 	return nil
 }

@@ -202,13 +202,17 @@ func (c *cluster) create(ctx context.Context, plan machine.Plan, p launcher.Payl
 	}
 	err = c.commit(ctx, k, p)
 	k.hangUp() // end of file: after the commit the client is done, before it the launch is abandoned
-	if err != nil {
-		if undone := c.abandon(context.WithoutCancel(ctx)); undone != nil {
-			return errors.Join(err, undone)
-		}
+	if err == nil {
+		return nil
+	}
+	left := launcher.Left(c.abandon(context.WithoutCancel(ctx)), "its directory %s and its processes", c.Dir)
+	if left == nil {
 		<-k.ended.Done() // what may be left of the keeper by now are open files
 	}
-	return err
+	if launcher.ExitCode(err) == runstate.CodeInterrupted {
+		return launcher.InterruptedLaunch(launcher.ID(c.Name), ctx.Err(), left)
+	}
+	return errors.Join(err, left)
 }
 
 // commit packs and hands everything over to the keeper.
@@ -236,7 +240,7 @@ func (c *cluster) commit(ctx context.Context, k *keeperProcess, p launcher.Paylo
 	case errors.Is(context.Cause(ctx), errKeeperEnded):
 		return c.keeperFailure()
 	case ctx.Err() != nil:
-		return launcher.Fail(runstate.CodeInterrupted, ctx.Err(), "", "the launch of %s was interrupted; nothing was left behind", c.Name)
+		return interrupted(ctx, c.Name)
 	default:
 		return err
 	}
