@@ -31,6 +31,7 @@ import (
 	"github.com/rayctl/rayctl/slurm"
 	"github.com/rayctl/rayctl/slurm/controller"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
+	"github.com/rayctl/rayctl/test/leak"
 	"github.com/rayctl/rayctl/test/needs"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
@@ -282,8 +283,8 @@ func (r *restd) run(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, text := range r.surfaces(t, "rest-run") {
-		if strings.Contains(string(text), string(secret)) {
-			t.Errorf("the token is in %s", name)
+		if how := leak.Find(text, strings.TrimSpace(string(secret))); how != "" {
+			t.Errorf("the token is in %s, %s", name, how)
 		}
 	}
 	if err := l.Forget(ctx, "rest-run"); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/test/leak"
 )
 
 // update writes the golden files anew: RAYCTL_UPDATE_GOLDEN=1 go test ./kuberay/objects
@@ -198,8 +199,10 @@ func TestSecrets(t *testing.T) {
 	if string(secret.Data["env.WANDB_API_KEY"]) != "s3cr3t-value" || string(secret.Data["auth_token"]) != p.Token {
 		t.Error("the Secret does not hold the secrets")
 	}
-	if strings.Contains(string(secret.Data[OrdersKey])+string(secret.Data[SpecKey]), "s3cr3t-value") {
-		t.Error("a secret is in the orders or the spec")
+	for _, key := range []string{OrdersKey, SpecKey} {
+		if how := leak.Find(secret.Data[key], "s3cr3t-value"); how != "" {
+			t.Errorf("a secret is in %s, %s", key, how)
+		}
 	}
 	rc, err := p.RayCluster()
 	if err != nil {
@@ -210,8 +213,10 @@ func TestSecrets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(string(text), "s3cr3t-value") || strings.Contains(string(text), p.Token) {
-			t.Errorf("a secret is in %T", o)
+		for _, value := range []string{"s3cr3t-value", p.Token} {
+			if how := leak.Find(text, value); how != "" {
+				t.Errorf("a secret is in %T, %s", o, how)
+			}
 		}
 	}
 	for _, source := range p.keeperFiles() {

@@ -1,7 +1,7 @@
 package conformance
 
 import (
-	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/test/leak"
 )
 
 // seen checks on one cluster what another launch of its name gets, where its secrets are, and what is left when it is ended.
@@ -76,11 +77,10 @@ func (s *suite) secrets(t *testing.T, id launcher.ID, sp *spec.ClusterSpec, secr
 func wantAbsent(t *testing.T, surfaces map[string][]byte, values ...string) {
 	t.Helper()
 	for _, v := range values {
-		encoded, _ := json.Marshal(v) // encoded as JSON
 		tail := v[max(0, len(v)-20):] // unchanged by quoting
 		for name, b := range surfaces {
-			if bytes.Contains(b, []byte(v)) || bytes.Contains(b, bytes.Trim(encoded, `"`)) || bytes.Contains(b, []byte(tail)) {
-				t.Errorf("a secret is in %s", name)
+			if how := cmp.Or(leak.Find(b, v), leak.Find(b, tail)); how != "" {
+				t.Errorf("a secret is in %s, %s", name, how)
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/test/leak"
 	"github.com/rayctl/rayctl/test/needs"
 )
 
@@ -32,11 +33,11 @@ python - <<'END'
 import os, sys, ray
 print("HOSTILE", repr(os.environ["HOSTILE"]))
 print("HOME", os.environ["HOME"], "HOOK", os.environ.get("RAY_START_HOOK"), os.environ.get("PYTHONPATH"), os.environ.get("SLURM_JOB_ID"))
-print("DRIVER", os.environ["S3CRET"] == "hunter" + "2")
+print("DRIVER", os.environ["S3CRET"] == "hunter" + "2-5f1c77b1")
 ray.init()
 @ray.remote
 class A:
-    def look(self): return os.environ["S3CRET"] == "hunter" + "2"
+    def look(self): return os.environ["S3CRET"] == "hunter" + "2-5f1c77b1"
 print("ACTOR", ray.get(A.remote().look.remote()))
 sys.stdout.flush()
 sys.stdout.buffer.write(b"x" * 10_000_000 + b"\r\n\xff\x00\xfe\r\nend\n")
@@ -52,15 +53,17 @@ func TestDriversLife(t *testing.T) {
 		o.Job.Restarts.Driver = 3
 		o.Job.Cwd = t.TempDir()
 		o.Ray.Setup = "export FROM_SETUP=1; ulimit -n 4096"
-	}).start(map[string]string{"S3CRET": "hunter2"})
+	}).start(map[string]string{"S3CRET": "hunter2-5f1c77b1"})
 	r.commit(keeper.Commit{RuntimeEnv: json.RawMessage(`{"env_vars": {"A": "b"}}`)})
 	s := r.state("the driver runs", running)
 	if s.Head.RayVersion == "" || s.Head.Session == "" || !s.Head.Token || s.Nodes[0].State != "ALIVE" || s.Groups[0].Ready != 1 {
 		t.Errorf("state of a running cluster: %+v", s)
 	}
 	for _, line := range r.processes() {
-		if strings.Contains(line, "hunter2") || strings.Contains(line, r.token) {
-			t.Errorf("a secret is in a command line: %s", line)
+		for _, value := range []string{"hunter2-5f1c77b1", r.token} {
+			if how := leak.Find([]byte(line), value); how != "" {
+				t.Errorf("a secret is in a command line, %s: %s", how, line)
+			}
 		}
 	}
 	s = r.result()
@@ -78,7 +81,7 @@ func TestDriversLife(t *testing.T) {
 		t.Errorf("exit codes of the attempts: %v", codes)
 	}
 	checkDriverLog(t, r, s)
-	noSecretsLeft(t, r, "hunter2")
+	noSecretsLeft(t, r, "hunter2-5f1c77b1")
 }
 
 func checkDriverLog(t *testing.T, r *rig, s *runstate.State) {
@@ -118,8 +121,10 @@ func noSecretsLeft(t *testing.T, r *rig, secret string) {
 			t.Errorf("%s has mode %v", path, info.Mode())
 		}
 		text, err := os.ReadFile(path)
-		if strings.Contains(string(text), secret) || strings.Contains(string(text), r.token) {
-			t.Errorf("a secret is in %s", path)
+		for _, value := range []string{secret, r.token} {
+			if how := leak.Find(text, value); how != "" {
+				t.Errorf("a secret is in %s, %s", path, how)
+			}
 		}
 		return err
 	})

@@ -3,7 +3,6 @@
 package chaos
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/test/leak"
 )
 
 // check checks what must be true after every case.
@@ -218,10 +218,10 @@ func (r *running) lookForSecrets(when string) {
 	surfaces := r.w.surfaces(r.d.run())
 	surfaces["stdout"], surfaces["stderr"] = []byte(r.out.String()), []byte(r.err.String())
 	surfaces["receipt"], _ = os.ReadFile(filepath.Join(filepath.Dir(r.job), "receipt.json"))
-	tail := []byte(r.secret[len(r.secret)-20:]) // unchanged by quoting
+	tail := r.secret[len(r.secret)-20:] // unchanged by quoting
 	for name, text := range surfaces {
-		if bytes.Contains(text, tail) {
-			r.t.Errorf("%s the secret is in %s", when, name)
+		if how := leak.Find(text, tail); how != "" {
+			r.t.Errorf("%s the secret is in %s, %s", when, name, how)
 		}
 	}
 }

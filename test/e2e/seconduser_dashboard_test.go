@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rayctl/rayctl/test/leak"
 )
 
 // holder is a job that has the secret and waits for a file.
@@ -177,8 +179,8 @@ func otherPorts(t *testing.T, victim, attacker *secondUser, w *watch, ours []str
 	answered := func(responses []response) (http, gRPC []string) {
 		for _, r := range responses {
 			for what, secret := range w.secrets {
-				if strings.Contains(r.Body, secret) {
-					t.Errorf("the %s is in what another user gets: %s", what, r)
+				if how := leak.Find([]byte(r.Body), secret); how != "" {
+					t.Errorf("the %s is in what another user gets, %s: %s", what, how, r)
 				}
 			}
 			switch {

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/rayctl/rayctl/test/leak"
 )
 
 // onLocalCluster has a second user attack a local cluster of two nodes with a job's package: every attempt must fail. The attacker's
@@ -63,8 +65,8 @@ func onLocalCluster(t *testing.T, victim, attacker *secondUser) {
 		}
 		refused(t, attacker, "cat '"+filepath.Join(state, "clusters", "mine", "token")+"'")
 		seen := attacker.sh("cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null; find /tmp /dev/shm -type f -readable -size -1000k -exec cat {} + 2>/dev/null").out
-		if strings.Contains(seen, strings.TrimSpace(string(token))) {
-			t.Error("the token is readable by another user")
+		if how := leak.Find([]byte(seen), strings.TrimSpace(string(token))); how != "" {
+			t.Errorf("the token is readable by another user, %s", how)
 		}
 	})
 

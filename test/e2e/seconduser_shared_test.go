@@ -10,6 +10,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/test/leak"
 )
 
 // teller prints its attempt, waits for a file, and fails.
@@ -69,8 +70,10 @@ func onSharedRun(t *testing.T, victim, attacker *secondUser) {
 	refused(t, attacker, "ls "+run)
 	contains(t, "who is not in the group", attacker.want(runstate.CodePermission, "logs", run).err, "not permitted", run)
 	seen := colleague.must("cat " + run + "/*")
-	if strings.Contains(seen, token) || strings.Contains(seen, secret) {
-		t.Error("the shared files have a secret")
+	for _, value := range []string{token, secret} {
+		if how := leak.Find([]byte(seen), value); how != "" {
+			t.Errorf("the shared files have a secret, %s", how)
+		}
 	}
 
 	// The directory above is the group's: the run's is renamed, and a link to the owner's files takes its place.

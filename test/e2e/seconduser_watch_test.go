@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rayctl/rayctl/test/leak"
 )
 
 // watch is the attacker's scan of /proc from before a cluster to after it, with what it must not find.
@@ -53,8 +55,8 @@ func (w *watch) end() {
 	all := strings.Join(slices.Collect(maps.Keys(found.Texts)), "\n")
 	for what, secret := range w.secrets {
 		for text := range found.Texts {
-			if len(secret) < 8 || strings.Contains(text, secret) {
-				w.t.Errorf("another user sees the %s (%q) in /proc: %.500q", what, secret, text)
+			if how := leak.Find([]byte(text), secret); how != "" {
+				w.t.Errorf("another user sees the %s (%q) in /proc, %s: %.500q", what, secret, how, text)
 			}
 		}
 	}
