@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
@@ -44,7 +45,7 @@ func (a *App) CompleteClusters(c *cobra.Command, args []string, _ string) ([]cob
 	}
 	var out []cobra.Completion
 	for _, x := range all {
-		out = append(out, cobra.CompletionWithDesc(x.Status.Name, x.Launcher.Name()+", "+endedText(x.Status)))
+		out = append(out, cobra.CompletionWithDesc(terminal.OneLine(x.Status.Name), x.Launcher.Name()+", "+terminal.OneLine(endedText(x.Status))))
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
@@ -65,7 +66,7 @@ func (a *App) CompleteNodes(c *cobra.Command) {
 		}
 		var out []cobra.Completion
 		for _, n := range s.Nodes {
-			out = append(out, cobra.CompletionWithDesc(n.Name, n.Host))
+			out = append(out, cobra.CompletionWithDesc(terminal.OneLine(n.Name), terminal.OneLine(n.Host)))
 		}
 		return out, cobra.ShellCompDirectiveNoFileComp
 	})

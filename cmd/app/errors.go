@@ -21,10 +21,14 @@ type Exit int
 
 func (c Exit) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
-// ExitOrNil turns a driver's code into the error of a run function.
+// ExitOrNil turns a driver's code into the error of a run function. A number that is no exit code, which only a false document has, is
+// runstate.CodeInternal: the system would take its last eight bits, which may be 0.
 func ExitOrNil(code int) error {
-	if code == 0 {
+	switch {
+	case code == 0:
 		return nil
+	case code < 0 || code > 255:
+		return Exit(runstate.CodeInternal)
 	}
 	return Exit(code)
 }

@@ -215,7 +215,7 @@ func (p upPlan) print(a *app.App, l launcher.Launcher) error {
 		return err
 	}
 	for _, d := range p.Changes {
-		if _, err := fmt.Fprintf(a.Out, "%s: up would change %s\n", p.Name, d); err != nil {
+		if _, err := fmt.Fprintf(a.Out, "%s: up would change %s\n", p.Name, terminal.OneLine(fmt.Sprint(d))); err != nil {
 			return err
 		}
 	}

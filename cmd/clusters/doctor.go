@@ -78,7 +78,7 @@ func printChecks(a *app.App, checks []launcher.Check) {
 		if !k.OK {
 			mark = "FAIL"
 		}
-		fmt.Fprintf(a.Out, "%s  %s: %s\n", mark, k.Name, terminal.OneLine(k.Detail))
+		fmt.Fprintf(a.Out, "%s  %s: %s\n", mark, terminal.OneLine(k.Name), terminal.OneLine(k.Detail))
 		if !k.OK && k.Hint != "" {
 			fmt.Fprintf(a.Out, "      %s\n", terminal.Clean(k.Hint))
 		}

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"cmp"
 	"testing"
 
 	"github.com/rayctl/rayctl/cmd/app"
@@ -9,6 +10,7 @@ import (
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 // evilStatus has characters with an effect on terminals: colours, titles, the clipboard, moving the cursor, C1, other directions.
@@ -27,10 +29,18 @@ func TestForeignText(t *testing.T) {
 	if err := printStatus(a, out, served.Status{Status: s}, &launcher.Receipt{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := printChange(a, &statusOptions{}, s, ""); err != nil {
+	for _, format := range []string{"", app.FormatJSON, app.FormatYAML} {
+		if err := printChange(a, &statusOptions{output: app.Output{Format: format}}, s, ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := answerUp(a, &upOptions{output: app.Output{Format: cmp.Or(format, app.FormatName)}}, "", s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := (upPlan{Name: "dev", Action: "change", Changes: []spec.Difference{{Path: evilStatus, From: evilStatus, To: evilStatus}}}).print(a, nil); err != nil {
 		t.Fatal(err)
 	}
-	printChecks(a, []launcher.Check{{Name: "x", Detail: evilStatus, Hint: evilStatus}})
+	printChecks(a, []launcher.Check{{Name: evilStatus, Detail: evilStatus, Hint: evilStatus}})
 	if text := out.String(); text == "" || text != terminal.Clean(text) {
 		t.Errorf("stdout: %q", text)
 	}

@@ -175,7 +175,7 @@ func runHistory(ctx context.Context, a *app.App, o *historyOptions) error {
 	}
 	for _, p := range list {
 		if o.output.Format == app.FormatName {
-			fmt.Fprintln(a.Out, terminal.Clean(p.Name))
+			fmt.Fprintln(a.Out, terminal.OneLine(p.Name))
 			continue
 		}
 		if narrow {

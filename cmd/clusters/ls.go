@@ -108,7 +108,7 @@ func printClusters(a *app.App, o *lsOptions, all []launcher.Status) error {
 	rows[0] = append(rows[0], "REASON") // the last column is wrapped on a terminal
 	for _, s := range all {
 		if o.output.Format == app.FormatName {
-			fmt.Fprintln(a.Out, terminal.Clean(s.Name))
+			fmt.Fprintln(a.Out, terminal.OneLine(s.Name))
 			continue
 		}
 		row := clusterRow(a, s)

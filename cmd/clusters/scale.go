@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -124,7 +125,7 @@ func runScale(ctx context.Context, a *app.App, o *scaleOptions) error {
 	for _, g := range groups {
 		chosen := slices.ContainsFunc(o.sizes, func(s keeper.Scale) bool { return s.Group == g.Name })
 		if g.Elastic() || chosen {
-			if _, err := fmt.Fprintf(a.Out, "%s: %d %s, at least %d and at most %d\n", g.Name, g.Wanted, nodes(g.Wanted), g.Min, g.Max); err != nil {
+			if _, err := fmt.Fprintf(a.Out, "%s: %d %s, at least %d and at most %d\n", terminal.OneLine(g.Name), g.Wanted, nodes(g.Wanted), g.Min, g.Max); err != nil {
 				return err
 			}
 			if above := g.Wanted - g.Min; above > 0 && chosen {

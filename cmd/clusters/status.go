@@ -69,7 +69,7 @@ func runStatus(ctx context.Context, a *app.App, o *statusOptions) error {
 		return err
 	}
 	if o.output.Format == app.FormatName {
-		_, err := fmt.Fprintln(a.Out, s.Name)
+		_, err := fmt.Fprintln(a.Out, terminal.OneLine(s.Name))
 		return err
 	}
 	now := served.Look(ctx, a, c, s)

@@ -230,7 +230,7 @@ func answerUp(a *app.App, o *upOptions, file string, s launcher.Status) error {
 		return err
 	}
 	if o.output.Format == app.FormatName || a.Quiet { // as `docker run -d` prints what it made
-		_, err := io.WriteString(a.Out, s.Name+"\n")
+		_, err := io.WriteString(a.Out, terminal.OneLine(s.Name)+"\n")
 		return err
 	}
 	ready, wanted := countNodes(s)

@@ -12,6 +12,7 @@ import (
 	"github.com/rayctl/rayctl/cmd/app/jobend"
 	"github.com/rayctl/rayctl/cmd/app/watcher"
 	"github.com/rayctl/rayctl/cmd/clusters/report"
+	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -140,7 +141,7 @@ func waitJob(ctx context.Context, a *app.App, o *waitOptions, cluster *app.Clust
 	case err != nil:
 		return err
 	case !done && o.output.Format == app.FormatName:
-		fmt.Fprintln(a.Out, jobend.Name(job))
+		fmt.Fprintln(a.Out, terminal.OneLine(jobend.Name(job)))
 	}
 	a.UI.Note("job %s is %s", jobend.Name(job), job.Status)
 	return jobend.Outcome(a, job, "")
@@ -162,7 +163,7 @@ func waitReady(ctx context.Context, a *app.App, o *waitOptions, c *app.Cluster) 
 			a.UI.Clear()
 			a.UI.Note("cluster %s is ready", c.ID)
 			if o.output.Format == app.FormatName {
-				fmt.Fprintln(a.Out, s.Name)
+				fmt.Fprintln(a.Out, terminal.OneLine(s.Name))
 			}
 			_, err := o.output.Structured(a.Out, s)
 			return err

@@ -44,7 +44,7 @@ func jobIDs(a *app.App, c *cobra.Command, name string) ([]cobra.Completion, cobr
 	}
 	var out []cobra.Completion
 	for i := range jobs {
-		out = append(out, cobra.CompletionWithDesc(jobend.Name(&jobs[i]), string(jobs[i].Status)+" "+terminal.Shorten(driverio.UserCommand(jobs[i].Entrypoint), false)))
+		out = append(out, cobra.CompletionWithDesc(terminal.OneLine(jobend.Name(&jobs[i])), terminal.OneLine(string(jobs[i].Status))+" "+terminal.Shorten(driverio.UserCommand(jobs[i].Entrypoint), false)))
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp
 }

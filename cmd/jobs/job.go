@@ -62,7 +62,7 @@ func showJob(ctx context.Context, a *app.App, o *jobsOptions, c *app.Connection)
 		return err
 	}
 	if o.output.Format == app.FormatName {
-		_, err := fmt.Fprintln(a.Out, terminal.Clean(jobend.Name(j)))
+		_, err := fmt.Fprintln(a.Out, terminal.OneLine(jobend.Name(j)))
 		return err
 	}
 	return printJob(a.Out, took(a.Now(), j), j)

@@ -83,7 +83,7 @@ func runJobs(ctx context.Context, a *app.App, o *jobsOptions) error {
 	for i := range jobs {
 		j := &jobs[i]
 		if o.output.Format == app.FormatName {
-			fmt.Fprintln(a.Out, terminal.Clean(jobend.Name(j)))
+			fmt.Fprintln(a.Out, terminal.OneLine(jobend.Name(j)))
 			continue
 		}
 		row := []string{jobend.Name(j), string(j.Status), terminal.Stamp(j.StartTime), took(a.Now(), j), terminal.Shorten(driverio.UserCommand(j.Entrypoint), o.output.Format == app.FormatWide)}

@@ -42,7 +42,7 @@ func listNodeLogs(ctx context.Context, a *app.App, c *app.Connection, node strin
 		return err
 	}
 	for _, f := range slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Values(files))...))) {
-		fmt.Fprintln(a.Out, terminal.Clean(f))
+		fmt.Fprintln(a.Out, terminal.OneLine(f))
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"io"
+	"math"
 	"strings"
 	"testing"
 
@@ -22,6 +23,7 @@ func TestLastOutput(t *testing.T) {
 		{map[int]string{1: "first", 2: "second"}, 3, 2},
 		{map[int]string{1: "first"}, 3, 1},
 		{nil, 3, 0},
+		{nil, math.MaxInt, 0},
 	} {
 		open := func(_ context.Context, attempt int, _ int64) (io.ReadCloser, error) {
 			return io.NopCloser(strings.NewReader(test.saved[attempt])), nil

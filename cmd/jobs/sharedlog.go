@@ -56,6 +56,9 @@ type sharedFollower struct {
 // follow shows what there is and what comes, until the run, or the chosen attempt, has ended.
 func (f *sharedFollower) follow(ctx context.Context) error {
 	for ended := false; ; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		block, err := f.read(ctx)
 		if err != nil {
 			return err
@@ -84,7 +87,7 @@ func (f *sharedFollower) follow(ctx context.Context) error {
 			if err := f.flush(); err != nil {
 				return err
 			}
-			f.attempt, f.at, f.prepare, f.driver, ended = f.attempt+1, 0, nil, nil, false
+			f.attempt, f.at, f.prepare, f.driver, ended = max(f.attempt+1, s.Attempt-mostAttempts), 0, nil, nil, false
 		}
 	}
 }

@@ -2,11 +2,13 @@ package jobs
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rayctl/rayctl/cmd/app/apptest"
@@ -97,4 +99,48 @@ func TestFollowShared(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPlantedLog: what the owner of a shared run plants in place of the output is neither read nor waited for; the same for an output without end.
+func TestPlantedLog(t *testing.T) {
+	plants := map[string]func(path string) error{
+		"is no regular file": func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"is a link":          func(path string) error { return os.Symlink("state.json", path) },
+	}
+	for want, plant := range plants {
+		dir := t.TempDir()
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, keeper.StateFile), []byte(`{"name": "told", "attempt": 1, "phase": "Ready"}`), 0o600),
+			plant(filepath.Join(dir, keeper.DriverLog))); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range []string{"logs DIR", "logs DIR -f", "logs DIR --tail 1", "logs DIR -f --attempt 1"} {
+			a, out, stderr := apptest.New()
+			code := a.Execute(t.Context(), verbs, strings.Fields(strings.Replace(args, "DIR", dir, 1)))
+			if said := stderr.String(); code != runstate.CodeSpec || out.Len() > 0 || !strings.Contains(said, keeper.DriverLog+" "+want) || !strings.Contains(said, "ask ") {
+				t.Errorf("%s: code %d, stdout %q, stderr %q", args, code, out, said)
+			}
+		}
+	}
+	dir := t.TempDir()
+	log := filepath.Join(dir, keeper.DriverLog)
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, keeper.StateFile), []byte(`{"name": "told", "attempt": 1, "phase": "Ready"}`), 0o600),
+		os.WriteFile(log, []byte("begin\n"), 0o600), os.Truncate(log, 1<<42)); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{"logs DIR", "logs DIR -f"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		a, _, _ := apptest.New()
+		a.Out = &interrupter{cancel: cancel}
+		if code := a.Execute(ctx, verbs, strings.Fields(strings.Replace(args, "DIR", dir, 1))); code != runstate.CodeInterrupted {
+			t.Errorf("%s: code %d", args, code)
+		}
+	}
+}
+
+// interrupter interrupts the command as soon as it has shown something.
+type interrupter struct{ cancel context.CancelFunc }
+
+func (i *interrupter) Write(p []byte) (int, error) {
+	i.cancel()
+	return len(p), nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/rayctl/rayctl/cmd/app/driverend"
 	"github.com/rayctl/rayctl/cmd/app/jobend"
 	"github.com/rayctl/rayctl/cmd/config"
+	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/driverio"
@@ -125,7 +126,7 @@ func runSubmit(ctx context.Context, a *app.App, o *submitOptions) error {
 		return err
 	}
 	if o.output.Format == app.FormatName {
-		fmt.Fprintln(a.Out, id)
+		fmt.Fprintln(a.Out, terminal.OneLine(id))
 	}
 	if _, err := o.output.Structured(a.Out, documentOf(done.Job)); err != nil {
 		return err
@@ -326,7 +327,7 @@ func answerSubmitted(ctx context.Context, a *app.App, c *app.Connection, o *subm
 		_, err = o.output.Structured(a.Out, documentOf(job))
 		return err
 	default:
-		_, err := fmt.Fprintln(a.Out, id)
+		_, err := fmt.Fprintln(a.Out, terminal.OneLine(id))
 		return err
 	}
 }

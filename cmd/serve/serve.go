@@ -95,7 +95,7 @@ func printStatus(a *app.App, o *app.Output, s *dashboardclient.ServeStatus) erro
 	for _, name := range slices.Sorted(maps.Keys(s.Applications)) {
 		application := s.Applications[name]
 		if o.Format == app.FormatName {
-			fmt.Fprintln(a.Out, terminal.Clean(name))
+			fmt.Fprintln(a.Out, terminal.OneLine(name))
 			continue
 		}
 		rows = append(rows, []string{name, terminal.OrDash(application.RoutePrefix), application.Status, "-", "-", "-", terminal.OrDash(terminal.Shorten(application.Message, false))})

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,13 +17,18 @@ func WriteJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// WriteYAML writes an answer as YAML.
+// WriteYAML writes an answer as YAML. The library escapes control characters, but not those that change the direction of writing: they become Go escapes.
 func WriteYAML(w io.Writer, v any) error {
-	data, err := yaml.Marshal(v)
+	document := &bytes.Buffer{}
+	err := json.NewEncoder(CleanJSON(document)).Encode(v) // the library reads no JSON with control characters as they are
+	var data []byte
+	if err == nil {
+		data, err = yaml.JSONToYAML(document.Bytes())
+	}
 	if err != nil {
 		return fmt.Errorf("writing YAML: %w", err)
 	}
-	_, err = w.Write(data)
+	_, err = io.WriteString(w, Clean(string(data)))
 	return err
 }
 

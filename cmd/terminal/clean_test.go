@@ -42,4 +42,11 @@ func TestClean(t *testing.T) {
 	if err := json.Unmarshal(buffer.Bytes(), &back); err != nil || back[0] != strings.ToValidUTF8(evil, "\uFFFD") {
 		t.Errorf("JSON is another: %q, %v", back, err)
 	}
+	buffer.Reset()
+	if err := WriteYAML(&buffer, map[string]any{evil: []string{evil, "plain\u202etext"}}); err != nil || buffer.Len() == 0 || buffer.String() != Clean(buffer.String()) {
+		t.Errorf("YAML: %q, %v", buffer.String(), err)
+	}
+	if name := OneLine("a\nb\tc" + evil); strings.ContainsAny(name, "\n\t") || strings.ContainsFunc(name, dangerous) {
+		t.Errorf("a name: %q", name)
+	}
 }

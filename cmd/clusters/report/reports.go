@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -70,7 +71,7 @@ func Answer(ctx context.Context, a *app.App, files *Files, output *app.Output, o
 		return launcher.Fail(cmp.Or(rc.Exit.Code, runstate.CodeConfig), err, "the run itself ended with exit code "+strconv.Itoa(rc.Exit.Code), "%v", err)
 	}
 	if output.Format == app.FormatName {
-		fmt.Fprintln(a.Out, rc.Name)
+		fmt.Fprintln(a.Out, terminal.OneLine(rc.Name))
 	}
 	if _, err := output.Structured(a.Out, rc); err != nil {
 		return err
