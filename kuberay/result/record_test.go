@@ -2,6 +2,7 @@ package result
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -169,18 +171,16 @@ func TestKeeperAway(t *testing.T) {
 	for name, script := range map[string]string{"unknown name": absence, "stale address": stale, "no name service": unserved} {
 		t.Run(name, func(t *testing.T) {
 			st := &runstate.State{Revision: 1, Exit: &runstate.Exit{Origin: "driver", Cause: "succeeded"}, Log: &runstate.Log{Bytes: 5}}
-			recorded := false
+			var recorded atomic.Bool
 			server := httptest.NewServer(endedKeeper(t, st, []byte("late\n"), &recorded))
 			defer server.Close()
 			cmd, termination := recordCommand(t, strings.Replace(server.URL, "127.0.0.1", "localhost", 1), "-c", script)
-			kill := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
-			defer kill.Stop()
 			out, err := cmd.Output()
 			if err != nil || string(out) != "late\n" {
 				t.Errorf("%q, %v", out, err)
 			}
-			if got := decodeState(contentOf(t, termination)); got == nil || got.Exit.Cause != "succeeded" || !recorded {
-				t.Errorf("%+v, recorded %v", got, recorded)
+			if got := decodeState(contentOf(t, termination)); got == nil || got.Exit.Cause != "succeeded" || !recorded.Load() {
+				t.Errorf("%+v, recorded %v", got, recorded.Load())
 			}
 		})
 	}
@@ -244,7 +244,7 @@ func TestClusterDeleted(t *testing.T) {
 
 func runRecord(t *testing.T, st *runstate.State, log []byte) (message string, out []byte) {
 	t.Helper()
-	recorded := false
+	var recorded atomic.Bool
 	server := httptest.NewServer(endedKeeper(t, st, log, &recorded))
 	defer server.Close()
 	cmd, termination := recordCommand(t, server.URL, "../../keeper", keeperzip.Record)
@@ -252,14 +252,14 @@ func runRecord(t *testing.T, st *runstate.State, log []byte) (message string, ou
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !recorded {
+	if !recorded.Load() {
 		t.Error("the keeper was not told that its result is saved")
 	}
 	return contentOf(t, termination), out
 }
 
 // endedKeeper answers as the keeper's pod does.
-func endedKeeper(t *testing.T, st *runstate.State, log []byte, recorded *bool) http.HandlerFunc {
+func endedKeeper(t *testing.T, st *runstate.State, log []byte, recorded *atomic.Bool) http.HandlerFunc {
 	t.Helper()
 	document, err := json.Marshal(st)
 	if err != nil {
@@ -279,11 +279,14 @@ func endedKeeper(t *testing.T, st *runstate.State, log []byte, recorded *bool) h
 			offset, _ := strconv.Atoi(r.URL.Query().Get("offset"))
 			w.Write(log[offset:])
 		case r.URL.Path == "/v1/recorded" && r.Method == http.MethodPost:
-			*recorded = true
+			recorded.Store(true)
 			w.Write(document)
 		}
 	}
 }
+
+// patience bounds a record that does not end.
+const patience = 10 * time.Minute
 
 // recordCommand runs a program as the record's pod does, from the sources; its last argument is the file with the token.
 func recordCommand(t *testing.T, url string, program ...string) (cmd *exec.Cmd, termination string) {
@@ -293,7 +296,9 @@ func recordCommand(t *testing.T, url string, program ...string) (cmd *exec.Cmd, 
 	if err := os.WriteFile(token, []byte("t0ken\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd = exec.CommandContext(t.Context(), "python3", slices.Concat([]string{"-s"}, program, []string{url, token})...)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	cmd = exec.CommandContext(ctx, "python3", slices.Concat([]string{"-s"}, program, []string{url, token})...)
 	cmd.Env = append(os.Environ(), "RAYCTL_TERMINATION_LOG="+termination, "TMPDIR="+dir, "PYTHONDONTWRITEBYTECODE=1")
 	cmd.Stderr = os.Stderr
 	return cmd, termination

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher/filelock"
@@ -35,7 +36,7 @@ func TestOneHolder(t *testing.T) {
 // After a holder removed the file, two others must not both hold the lock through two different files of the same path.
 func TestRemoveKeepsItExclusive(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	inside := 0
+	var inside atomic.Int32 // the race detector does not know the lock
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -45,11 +46,10 @@ func TestRemoveKeepsItExclusive(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				inside++ // the race detector and the count notice a second holder
-				if inside != 1 {
-					t.Errorf("%d holders", inside)
+				if n := inside.Add(1); n != 1 {
+					t.Errorf("%d holders", n)
 				}
-				inside--
+				inside.Add(-1)
 				l.Remove()
 			}
 		})

@@ -48,9 +48,10 @@ func TestEndlessAnswer(t *testing.T) {
 		}
 	}))
 	defer server.Close()
+	keeper.LongestState(t, 1<<20)
 	c := keeper.NewClient(keeper.Endpoint{URL: server.URL})
 	defer c.Close()
-	if _, err := c.State(t.Context()); err == nil || !strings.Contains(err.Error(), "is too long") {
+	if _, err := c.State(t.Context()); err == nil || !strings.Contains(err.Error(), "is too long: it has more than 1 MiB") {
 		t.Error(err)
 	}
 }

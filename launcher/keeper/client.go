@@ -61,8 +61,8 @@ type Client struct {
 // callTimeout limits calls that the keeper answers at once.
 const callTimeout = 10 * time.Second
 
-// longestState bounds a state document, in bytes. It is enough for thousands of nodes and all of their events.
-const longestState = 64 << 20
+// longestState bounds a state document, in bytes. It is enough for thousands of nodes and all of their events. Only tests change it.
+var longestState int64 = 64 << 20
 
 // NewClient makes a client; it does not connect.
 func NewClient(e Endpoint) *Client {
@@ -114,7 +114,7 @@ func (c *Client) call(ctx context.Context, method, path string, body any, timeou
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, longestState+1))
-	if err == nil && len(text) > longestState {
+	if err == nil && int64(len(text)) > longestState {
 		err = fmt.Errorf("it is too long: it has more than %d MiB", longestState>>20)
 	}
 	if err == nil {

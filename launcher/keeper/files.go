@@ -82,7 +82,7 @@ func (f Files) decode(name string, document any) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", file.Name(), err)
 	}
-	if len(text) > longestState {
+	if int64(len(text)) > longestState {
 		return &DocumentError{file.Name(), fmt.Errorf("it has more than %d MiB", longestState>>20)}
 	}
 	if err := json.Unmarshal(text, document); err != nil {
