@@ -258,7 +258,7 @@ func TestListLines(t *testing.T) {
 		{Args: "status old", Out: "exit       succeeded"},
 		{Args: "status old", Out: "node-seconds"},
 		{Args: "status old", Out: "\ntime "},
-		{Args: "status dev -v", Out: "ray start", Err: ""},
+		{Args: "status dev -v", Out: "ray start", Err: "the dashboard is not reachable"},
 		{Args: "status dev -o name", Out: "dev\n"},
 		{Args: "status dev -o json", Out: `"rayVersion": "2.60.0"`},
 		{Args: "status old -w", Out: "Gone"},

@@ -112,7 +112,7 @@ func TestProxy(t *testing.T) {
 	if code, body, resp := get("/x?y=1&z", own, link...); code != http.StatusOK || !strings.Contains(body, `url=http://`+own+`/x?y=1&amp;z"`) || len(resp.Cookies()) > 0 {
 		t.Errorf("a link on another site: %d %s", code, body)
 	}
-	if code, body, _ := get("//evil.example/", own, link...); code == http.StatusOK && !strings.Contains(body, "url=http://"+own+"//evil.example/") {
+	if code, body, _ := get("//evil.example/", own, link...); code != http.StatusOK || !strings.Contains(body, "url=http://"+own+"//evil.example/") {
 		t.Errorf("a link that leads elsewhere: %s", body)
 	}
 	slash := strings.TrimPrefix(p.EntryURL(), "http://"+p.address) + "/"

@@ -95,9 +95,9 @@ func TestJobLines(t *testing.T) {
 		{Args: "jobs dev nosuch", Code: runstate.CodeSpec, Err: "nosuch"},
 		{Args: "jobs a b c", Code: runstate.CodeUsage, Err: "`rayctl jobs` takes a cluster and a job"},
 		{Args: "jobs a b -c dev", Code: runstate.CodeUsage, Err: "the cluster is given twice"},
-		{Args: "jobs delete -c dev raysubmit_1", Err: "job raysubmit_1 is deleted"},
-		{Before: "jobs delete -c dev raysubmit_1", Args: "jobs delete -c dev raysubmit_1", Code: runstate.CodeSpec, Err: "raysubmit_1"},
-		{Args: "jobs delete dev raysubmit_1", Err: "job raysubmit_1 is deleted"},
+		{Args: "jobs delete -c dev raysubmit_1", Err: "job raysubmit_1 is deleted", Calls: []string{"delete raysubmit_1"}},
+		{Before: "jobs delete -c dev raysubmit_1", Args: "jobs delete -c dev raysubmit_1", Code: runstate.CodeSpec, Err: "raysubmit_1", Calls: []string{"delete raysubmit_1"}},
+		{Args: "jobs delete dev raysubmit_1", Err: "job raysubmit_1 is deleted", Calls: []string{"delete raysubmit_1"}},
 		{Args: "jobs delete dev", Code: runstate.CodeUsage, Err: "`rayctl jobs delete` needs the id of a job"},
 		{Args: "jobs delete -c dev", Code: runstate.CodeUsage, Err: "`rayctl jobs delete` needs the id of a job: `rayctl jobs` lists them"},
 		{Args: "jobs dev -o xml", Code: runstate.CodeUsage, Err: "it has json, yaml, name, wide"},
@@ -160,13 +160,16 @@ func TestStopAlone(t *testing.T) {
 			return (&apptest.Launcher{Ray: ray}).With("dev")
 		}
 	}
-	apptest.Run(t, verbs, running("raysubmit_1"), []apptest.Line{{Args: "stop", Err: "job raysubmit_1 is STOPPED"}})
+	apptest.Run(t, verbs, running("raysubmit_1"), []apptest.Line{
+		{Args: "stop", Err: "job raysubmit_1 is STOPPED", Calls: []string{"stop raysubmit_1"}},
+		{Args: "stop --no-wait", Err: "local cluster dev", Unsaid: "is STOPPED", Calls: []string{"stop raysubmit_1"}},
+	})
 	deaf := func() launcher.Launcher {
 		l := running("raysubmit_1")().(*apptest.Launcher)
 		l.Ray.Killed, l.Ray.Jobs[1]["driver_node_id"] = "raysubmit_1", "n1"
 		return l
 	}
-	apptest.Run(t, verbs, deaf, []apptest.Line{{Args: "stop", Err: "job raysubmit_1 is STOPPED: its driver had not ended when its grace after SIGTERM was over, and Ray killed it"}})
+	apptest.Run(t, verbs, deaf, []apptest.Line{{Args: "stop", Err: "job raysubmit_1 is STOPPED: its driver had not ended when its grace after SIGTERM was over, and Ray killed it", Calls: []string{"stop raysubmit_1"}}})
 	apptest.Run(t, verbs, func() launcher.Launcher { return preparing{running("dev-prepare-1", "other")().(*apptest.Launcher)} }, []apptest.Line{
 		{Args: "stop dev", Err: "job dev-prepare-1 is STOPPED"},
 	})

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -67,13 +68,13 @@ type Line struct {
 	// Args are words; '' is an empty one.
 	Args string
 	Code int
-	// Out is in stdout; "" expects nothing there. Err is in stderr, and Unsaid is not.
+	// Out is in stdout; "" expects nothing there. Err is in stderr, and Unsaid is not; without Err no error and no warning is there.
 	Out, Err, Unsaid string
 	// JSON: stdout is one JSON document and nothing else.
 	JSON bool
 	// Before is run first, on the same launcher.
 	Before string
-	// Calls are the calls on the launcher that change something.
+	// Calls are the calls on the launcher that change something, and then those on Ray that end or remove something.
 	Calls []string
 	// Interrupt sends SIGINT as soon as something is written to stdout, InterruptAt as soon as this was written to stderr.
 	Interrupt   bool
@@ -117,6 +118,9 @@ func Run(t *testing.T, tree func(*app.App) *cobra.Command, open func() launcher.
 			if line.Unsaid != "" && strings.Contains(said, line.Unsaid) {
 				t.Errorf("stderr has %q: %q", line.Unsaid, said)
 			}
+			if line.Err == "" && (line.Code >= runstate.CodeUsage && line.Code <= runstate.CodeConfig || refusedOrWarned.MatchString(said)) {
+				t.Errorf("no words are expected of the error, or of the warning: %q", said)
+			}
 			if line.JSON && !json.Valid([]byte(out)) {
 				t.Errorf("not one JSON document: %q", out)
 			}
@@ -126,12 +130,17 @@ func Run(t *testing.T, tree func(*app.App) *cobra.Command, open func() launcher.
 			if _, err := os.Stat(line.Made); line.Made != "" && err != nil {
 				t.Error(err)
 			}
-			if memory != nil && !slices.Equal(memory.Calls, line.Calls) {
-				t.Errorf("calls %q, want %q", memory.Calls, line.Calls)
+			if memory != nil {
+				if calls := slices.Concat(memory.Calls, memory.Ray.called()); !slices.Equal(calls, line.Calls) {
+					t.Errorf("calls %q, want %q", calls, line.Calls)
+				}
 			}
 		})
 	}
 }
+
+// refusedOrWarned is rayctl's error, or a warning of its log.
+var refusedOrWarned = regexp.MustCompile(`(?m)^(rayctl: |msg=|level=)`)
 
 // execute runs one line.
 func execute(t *testing.T, tree func(*app.App) *cobra.Command, l launcher.Launcher, line Line) (code int, out, said string) {

@@ -30,6 +30,7 @@ type Ray struct {
 	Jobs []map[string]any
 
 	mutex        sync.Mutex
+	calls        []string // see Line.Calls
 	applications map[string]any
 	http         map[string]any // where Serve listens, while it runs
 }
@@ -44,6 +45,16 @@ func (r *Ray) Job(id, entrypoint string) map[string]any {
 		"type": "SUBMISSION", "submission_id": id, "status": status, "entrypoint": entrypoint, "driver_node_id": "n1", "driver_exit_code": r.Code,
 		"start_time": Begin.UnixMilli(), "end_time": Begin.UnixMilli() + 2000, "message": "",
 	}
+}
+
+// called are the calls that change something.
+func (r *Ray) called() []string {
+	if r == nil {
+		return nil
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return slices.Clone(r.calls)
 }
 
 func (r *Ray) find(id string) map[string]any {
@@ -103,6 +114,7 @@ func (r *Ray) jobAPI(handle answers) {
 		if j == nil {
 			return nil
 		}
+		r.calls = append(r.calls, "stop "+q.PathValue("id"))
 		if j["status"] == "RUNNING" {
 			j["status"] = "STOPPED"
 		}
@@ -120,6 +132,7 @@ func (r *Ray) deleteJob(q *http.Request) any {
 	if r.find(q.PathValue("id")) == nil {
 		return nil
 	}
+	r.calls = append(r.calls, "delete "+q.PathValue("id"))
 	r.Jobs = slices.DeleteFunc(r.Jobs, func(other map[string]any) bool { return other["submission_id"] == q.PathValue("id") })
 	return map[string]bool{"deleted": true}
 }
@@ -183,7 +196,11 @@ func (r *Ray) serveAPI(handle answers) {
 		}
 		return status
 	})
-	handle("DELETE /api/serve/applications/{$}", func(*http.Request) any { r.applications, r.http = nil, nil; return "" })
+	handle("DELETE /api/serve/applications/{$}", func(*http.Request) any {
+		r.applications, r.http = nil, nil
+		r.calls = append(r.calls, "end Serve")
+		return ""
+	})
 	handle("PUT /api/serve/applications/{$}", func(q *http.Request) any {
 		var config struct {
 			Applications []map[string]any `json:"applications"`
