@@ -69,7 +69,9 @@ func TestLoad(t *testing.T) {
 		t.Errorf("%.1f requests a minute while running, with %d watchers", running, watchers)
 	}
 	g.open()
-	seen.awaitAll(t, "gone", isGone)
+	seen.awaitAll(t, "ended by its driver", func(s launcher.Status) bool {
+		return isGone(s) && s.Exit != nil && s.Exit.Cause == runstate.CauseSucceeded
+	})
 }
 
 // sharing makes launchers that are what processes of one user are to one another.
@@ -156,6 +158,18 @@ func (s *statuses) count(cond func(launcher.Status) bool) (n int) {
 	return n
 }
 
+// wronglyGone is a watcher's last status that can no longer become what is waited for; nil: there is none.
+func (s *statuses) wronglyGone(cond func(launcher.Status) bool) *launcher.Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, st := range s.last {
+		if isGone(st) && !cond(st) {
+			return &st
+		}
+	}
+	return nil
+}
+
 // awaitAll waits for a condition of all watchers' last statuses, which may need Ray's start.
 func (s *statuses) awaitAll(t *testing.T, what string, cond func(launcher.Status) bool) {
 	t.Helper()
@@ -163,7 +177,10 @@ func (s *statuses) awaitAll(t *testing.T, what string, cond func(launcher.Status
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	for s.count(func(st launcher.Status) bool { return cond(st) || isGone(st) }) != watchers {
+	for s.count(cond) != watchers {
+		if wrong := s.wronglyGone(cond); wrong != nil {
+			t.Fatalf("it is gone before it was seen %s: %+v", what, wrong.Exit)
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

@@ -33,7 +33,8 @@ func TestTwoUsers(t *testing.T) {
 	b := start(t, slurmtest.Options{Users: []string{"alice", "bob"}, Binds: []string{filepath.Dir(program)},
 		Partitions: []slurmtest.Partition{{Name: "main", Default: true}, {Name: "closed", Extra: "State=DOWN"}}})
 	alice := &typing{bed: b.as("alice"), program: program}
-	waits := alice.leavesWaiting(t)
+	waits := alice.leavesWaiting(t, "waits", "30s")
+	rests := alice.leavesWaiting(t, "rests", "2h")
 	g := b.gate(t)
 	count := "python -c " + shellescape.Quote(`import ray; ray.init(log_to_driver=False, logging_level="ERROR"); print(len(ray.nodes()))`)
 	var runs []*begun
@@ -51,7 +52,7 @@ func TestTwoUsers(t *testing.T) {
 	if launcher.ExitCode(err) != runstate.CodePermission || !strings.Contains(err.Error(), "scontrol update JobId=") || !strings.Contains(err.Error(), "Slurm still ends ") {
 		t.Errorf("a deadline after Slurm's: %v", err)
 	}
-	t.Run("ReadsOnlyRead", alice.readsOnlyRead)
+	t.Run("ReadsOnlyRead", func(t *testing.T) { alice.readsOnlyRead(t, rests) })
 	t.Run("QueueUnwatched", func(t *testing.T) { alice.leavesQueue(t, waits) })
 	g.open()
 	for _, r := range runs {
@@ -121,24 +122,27 @@ func (u *typing) reads(t *testing.T, want string, args ...string) string {
 
 // readsOnlyRead: the commands that read work on a directory that cannot be written, change nothing in it, and send Slurm's controller nothing but queries and the steps
 // by which they reach a node.
-func (u *typing) readsOnlyRead(t *testing.T) {
+func (u *typing) readsOnlyRead(t *testing.T, id string) {
 	c := u.reader(t.Context(), "--version")
 	c.Args[len(c.Args)-2], c.Args[len(c.Args)-1] = "touch", filepath.Join(u.Dir(), "new")
 	if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), "Read-only file system") {
 		t.Fatalf("slurm.dir can be written: %v, %s", err, out)
 	}
-	before := contents(t, u.run("waits"))
+	before := contents(t, u.run("rests"))
+	if len(before) == 0 {
+		t.Fatal("the run has no files")
+	}
 	if err := u.ResetRequests(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	u.reads(t, "same", "ls")
-	u.reads(t, "waits", "ls", "-a", "--others", "-o", "json")
+	u.reads(t, "rests", "ls", "-a", "--others", "-o", "json")
 	u.reads(t, "Ready", "status", "same")
-	u.reads(t, "Queued", "status", "waits")
+	u.reads(t, "Queued", "status", "rests")
 	u.reads(t, "", "logs", "same")
 	u.reads(t, "same-1", "jobs", "same")
 	u.reads(t, "", "history")
-	u.reads(t, "waits", "__complete", "down", "")
+	u.reads(t, "rests", "__complete", "down", "")
 	u.reads(t, "same", "__complete", "logs", "")
 	orders, err := u.Orders(t.Context())
 	if err != nil {
@@ -148,38 +152,32 @@ func (u *typing) readsOnlyRead(t *testing.T) {
 	if all, err := u.Requests(t.Context()); err != nil || len(orders) > 0 || all["REQUEST_JOB_INFO"]+all["REQUEST_JOB_USER_INFO"] == 0 {
 		t.Errorf("to read has sent %v of %v, %v", orders, all, err)
 	}
-	if after := contents(t, u.run("waits")); u.waiting(t) == "PENDING" && !maps.Equal(before, after) {
+	if after := contents(t, u.run("rests")); !maps.Equal(before, after) {
 		t.Errorf("to read has changed the run's directory:\n%v\n%v", before, after)
 	}
-}
-
-// waiting is the state of the job that waits for its partition, as Slurm shows it.
-func (u *typing) waiting(t *testing.T) string {
-	t.Helper()
-	state, err := u.Slurm(t.Context(), "squeue", "--noheader", "--states=all", "--name=waits", "--format=%T")
-	if err != nil {
-		t.Fatal(err)
+	if state, err := u.Slurm(t.Context(), "squeue", "--noheader", "--states=all", "--jobs="+id, "--format=%T"); err != nil || state != "PENDING" {
+		t.Errorf("to read has changed the job that waits: %q, %v", state, err)
 	}
-	return state
+	u.removed(t, u.bed.launcher(), "rests")
 }
 
-// leavesWaiting lets a job wait in a partition that is closed, kills the client with SIGKILL, and returns the id of the job.
-func (u *typing) leavesWaiting(t *testing.T) string {
+// leavesWaiting lets a job wait for so long at most in a partition that is closed, kills the client with SIGKILL, and returns the id of the job.
+func (u *typing) leavesWaiting(t *testing.T, name, limit string) string {
 	t.Helper()
-	c := u.rayctl(context.Background(), "run", "--launcher", "slurm", "--name", "waits", "--set", "ray.python="+u.python, "--set", "slurm.partition=closed",
-		"--set", "job.restarts.preempted=0", "--queue-timeout", "30s", "--set", "lifetime.max=1m", "--", "echo", "never")
+	c := u.rayctl(context.Background(), "run", "--launcher", "slurm", "--name", name, "--set", "ray.python="+u.python, "--set", "slurm.partition=closed",
+		"--set", "job.restarts.preempted=0", "--queue-timeout", limit, "--set", "lifetime.max=1m", "--", "echo", "never")
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
 	var job string
-	committed := filepath.Join(u.run("waits"), "1", "commit")
+	committed := filepath.Join(u.run(launcher.ID(name)), "1", "commit")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for job == "" && ctx.Err() == nil {
 		if _, err := os.Stat(committed); err == nil {
-			job, _ = u.Slurm(ctx, "squeue", "--noheader", "--name=waits", "--format=%i %T")
+			job, _ = u.Slurm(ctx, "squeue", "--noheader", "--name="+name, "--format=%i %T")
 		}
 	}
 	err := c.Process.Kill()

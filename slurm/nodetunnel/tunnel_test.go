@@ -92,6 +92,16 @@ func TestRelayTellsOfRefusedConnections(t *testing.T) {
 	if err == nil {
 		t.Error("a port that nobody listens on answered")
 	}
+	conn, err = w.Dial(context.Background(), echo(t)) // the relay runs, and only that port refuses
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Write([]byte("x")); err != nil {
+		t.Error(err)
+	}
+	if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
+		t.Error(err)
+	}
 }
 
 // A way that was cut is opened again by the next connection.
