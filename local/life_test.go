@@ -91,6 +91,9 @@ func TestNothingStaysWithoutCommit(t *testing.T) {
 				return nil, test.pack(cancel)
 			}})
 			wantError(t, err, test.code, nil, "")
+			if len(dirs) == 0 {
+				t.Error("no node had begun")
+			}
 			nothingLeft(t, state, "x", dirs...)
 			if entries, err := os.ReadDir(filepath.Join(state, "clusters")); err != nil || len(entries) > 0 {
 				t.Errorf("left: %v, %v", entries, err)
@@ -220,13 +223,19 @@ func TestStuckKeeper(t *testing.T) {
 	if _, err := l.Launch(within(t), oneNode(t, "stuck", ""), launcher.Payload{}); err != nil {
 		t.Fatal(err)
 	}
-	dirs := nodeDirs(t, state, "stuck")
+	var dirs []string
+	until(t, l, "stuck", func(launcher.Status) bool { dirs = nodeDirs(t, state, "stuck"); return len(dirs) > 0 })
+	stuck := 0
 	for _, p := range processes(t, state, "stuck") {
 		if strings.Contains(proc.CommandLine(p), "keeper.pyz keeper") {
 			if err := stopped.Stop(p.PID); err != nil {
 				t.Fatal(err)
 			}
+			stuck++
 		}
+	}
+	if stuck != 1 || len(dirs) != 1 {
+		t.Fatalf("%d keepers were stopped, of nodes in %q", stuck, dirs)
 	}
 	terminate(t, l, "stuck")
 	nothingLeft(t, state, "stuck", dirs...)

@@ -109,8 +109,8 @@ func TestNested(t *testing.T) {
 		}
 	}
 	outer, err := proc.Marked("RAYCTL_TEST_MARK=outer")
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || len(inner) < 2 || !slices.Contains(pidsOf(outer), cmd.Process.Pid) {
+		t.Fatalf("inner %v, outer %v, %v", inner, outer, err)
 	}
 	for _, p := range inner {
 		if slices.Contains(pidsOf(outer), p.PID) {

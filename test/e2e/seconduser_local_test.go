@@ -43,7 +43,7 @@ func onLocalCluster(t *testing.T, victim, attacker *secondUser) {
 
 	t.Run("links in logs", func(t *testing.T) {
 		prey := victim.write("prey", "mine\n", 0o600)
-		for _, logs := range find(t, dirs, "logs") {
+		for _, logs := range found(t, dirs, "logs") {
 			refused(t, attacker, "ln -s '"+prey+"' '"+filepath.Join(logs, "job-driver-third.log")+"'")
 			refused(t, attacker, "ls '"+logs+"'")
 		}
@@ -54,8 +54,10 @@ func onLocalCluster(t *testing.T, victim, attacker *secondUser) {
 
 	t.Run("sockets and secrets", func(t *testing.T) {
 		for _, name := range []string{"plasma_store", "raylet"} {
-			for _, socket := range find(t, dirs, name) {
-				refused(t, attacker, `python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])' '`+socket+`'`)
+			for _, socket := range found(t, dirs, name) {
+				connects := `python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])' '` + socket + `'`
+				victim.must(connects) // the script works
+				refused(t, attacker, connects)
 			}
 		}
 		state := filepath.Join(victim.home, ".local", "state", "rayctl")
@@ -65,6 +67,9 @@ func onLocalCluster(t *testing.T, victim, attacker *secondUser) {
 		}
 		refused(t, attacker, "cat '"+filepath.Join(state, "clusters", "mine", "token")+"'")
 		seen := attacker.sh("cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null; find /tmp /dev/shm -type f -readable -size -1000k -exec cat {} + 2>/dev/null").out
+		if !strings.Contains(seen, "keeper.pyz") {
+			t.Error("the other user saw no command line of the cluster: this test would not find the token in one")
+		}
 		if how := leak.Find([]byte(seen), strings.TrimSpace(string(token))); how != "" {
 			t.Errorf("the token is readable by another user, %s", how)
 		}
@@ -151,6 +156,16 @@ func reportedDirs(t *testing.T, runDir string) (dirs []string) {
 		dirs = append(dirs, decode[struct{ Directory string }](t, string(text)).Directory)
 	}
 	return dirs
+}
+
+// found is find for what must be there.
+func found(t *testing.T, dirs []string, name string) []string {
+	t.Helper()
+	paths := find(t, dirs, name)
+	if len(paths) == 0 {
+		t.Errorf("no %s below %v", name, dirs)
+	}
+	return paths
 }
 
 // find lists the entries of that name below the directories.
