@@ -47,6 +47,8 @@ type Config struct {
 	FreezeDashboard func(t *testing.T, id launcher.ID) (thaw func())
 	// NameServiceAway disables the name service that the cluster's parts use to find each other, until back. nil: they use addresses only.
 	NameServiceAway func(t *testing.T) (back func())
+	// PacksFirst is true if the launcher makes the packages before it allocates anything: a client that packs leaves nothing then, whatever ends it.
+	PacksFirst bool
 	// Occupy takes the substrate's whole capacity until release, so that the next cluster queues. nil: the substrate has no queue.
 	Occupy func(t *testing.T) (release func())
 	// HoldWorkers keeps the workers of a cluster with an early head from starting until release, which may be called twice. It may change the spec. nil: the
@@ -201,6 +203,8 @@ func (c *Config) able(name string) bool {
 	switch name {
 	case "queue limit":
 		return c.Occupy != nil
+	case "client killed before the commit":
+		return !c.PacksFirst
 	case "dashboard frozen for a minute":
 		return c.FreezeDashboard != nil
 	case "name service away for a minute":

@@ -116,13 +116,7 @@ func idle(t *testing.T, s *suite) {
 	s.until(t, id, "ready", func(st launcher.Status) bool { return st.Phase == runstate.Ready })
 	s.submit(t, id, "sleep 8")
 	short := 3.0
-	err := launcher.AskKeeper(s.context(t), s.l, id, func(k *keeper.Client) error {
-		_, err := k.Extend(s.context(t), keeper.Extend{Idle: &short})
-		return err
-	})
-	if err != nil {
-		t.Fatalf("extend: %v", err)
-	}
+	s.extend(t, id, keeper.Extend{Idle: &short})
 	r := s.untilGone(t, id)
 	wantExit(t, *r.Exit, "rayctl", "idle", 0)
 	ready := r.Since
@@ -133,6 +127,18 @@ func idle(t *testing.T, s *suite) {
 	}
 	if lived := r.Since.Sub(ready); lived < 8*time.Second {
 		t.Errorf("the cluster ended %s after it was ready, while a job of 8 s ran", lived)
+	}
+}
+
+// extend gives a cluster that lives other limits.
+func (s *suite) extend(t *testing.T, id launcher.ID, limits keeper.Extend) {
+	t.Helper()
+	err := launcher.AskKeeper(s.context(t), s.l, id, func(k *keeper.Client) error {
+		_, err := k.Extend(s.context(t), limits)
+		return err
+	})
+	if err != nil {
+		t.Fatalf("extend: %v", err)
 	}
 }
 

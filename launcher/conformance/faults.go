@@ -104,11 +104,12 @@ func (f *finder) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// killedBeforeCommit: a client that dies before the commit leaves nothing, and no driver ever runs.
+// killedBeforeCommit: a client that dies before the commit, when it has allocated something, leaves nothing, and no driver ever runs.
 func killedBeforeCommit(t *testing.T, s *suite) {
 	sp := s.spec(t, "echo never")
 	c := s.startClient(t, clientTask{Hang: true}, sp)
 	c.await(t, s.Patience, "packing")
+	s.eventually(t, "something is allocated", func() bool { return len(s.Allocated(t, launcher.ID(sp.Name))) > 0 })
 	c.kill()
 	s.eventually(t, "nothing is allocated", func() bool { return len(s.Allocated(t, launcher.ID(sp.Name))) == 0 })
 	if r, err := s.l.Result(s.context(t), launcher.ID(sp.Name)); err == nil && r.Exit.Cause != "abandoned" {
