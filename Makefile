@@ -92,8 +92,8 @@ demo: ## a real GRPO training run through a real Ray cluster on this machine
 	@$(MAKE) --no-print-directory build
 	$(BIN) run -f examples/grpo/rayctl.yaml
 
-# These begin first, in this order: a long one that begins late would run alone in the end. Each of local and tsp takes half an hour where the others keep the
-# processors busy, because their tests begin when these have time to spare (test/pace); with five packages at once they do not follow one another.
+# These begin first, in this order: a long one that begins late would run alone in the end. local takes half an hour where the others keep the
+# processors busy, because its tests begin when these have time to spare (test/pace).
 LONGEST := ./slurm ./kuberay ./test/e2e ./local ./launcher/keeper ./tsp ./test/slurmtest ./dashboardclient ./keeper ./test/kubetest ./test/release
 # go vet has run before.
 ALL := -vet=off -p 5 $(LONGEST) ./...

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,6 +24,13 @@ const (
 
 // plain are scenarios that run with ray.fastStart: false. The launcher local runs the same code for them with fast start.
 var plain = []string{"drivers that fail, and restarts", "interrupt with a checkpoint", "head killed"}
+
+// only are, besides the plain ones, the scenarios that a queue before the nodes' start can break. The launcher local runs the same code for all of them, and
+// `make conformance` runs all of them here, too.
+var only = []string{
+	"exit code 0, output byte for byte, and what is left", "one name, many launches, unlike groups", "elastic group", "client killed before the commit",
+	"keeper killed", "keeper killed before the gang is there", "queue limit", "another spec, secrets, terminate", "prepare hangs",
+}
 
 func socketIn(state string) string { return filepath.Join(state, "tsp.socket") }
 
@@ -53,7 +61,7 @@ func TestConformance(t *testing.T) {
 		return left
 	}
 	c.Occupy, c.Patience = q.occupy, patience
-	c.Plain = plain
+	c.Plain, c.Only = plain, slices.Concat(plain, only)
 	conformance.Run(t, c)
 }
 
