@@ -3,6 +3,7 @@ package keeperzip_test
 import (
 	"archive/zip"
 	"bytes"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -16,19 +17,31 @@ import (
 	"github.com/rayctl/rayctl/test/oldpython"
 )
 
-// eachPython runs a test with every Python that this machine has: a cluster's is not ours to choose.
+// floor is the oldest Python that rayctl promises to run on.
+const floor = "3.8"
+
+// eachPython runs a test with the oldest Python that rayctl promises, which must be there, with the one of this machine's users, and with the newest that this
+// machine has: a cluster's is not ours to choose.
 func eachPython(t *testing.T, run func(t *testing.T, python string)) {
 	t.Helper()
-	found := false
-	for _, name := range []string{"python3", "python3.8", "python3.10", "python3.12", "python3.13"} {
-		python, err := exec.LookPath(name)
-		if err != nil || exec.Command(python, "-c", "import sys; sys.exit(sys.version_info < (3, 8))").Run() != nil {
-			continue
-		}
-		found = true
-		t.Run(name, func(t *testing.T) { run(t, python) })
+	own, err := exec.LookPath("python3")
+	if err != nil {
+		t.Fatal(err)
 	}
-	needs.That(t, found, "needs Python 3.8 or later")
+	pythons := map[string]string{floor: oldpython.Find(t.Context(), floor), "python3": own}
+	for minor := 20; minor > 8; minor-- {
+		version := fmt.Sprintf("3.%d", minor)
+		if newest := oldpython.Find(t.Context(), version); newest != "" {
+			pythons[version] = newest
+			break
+		}
+	}
+	for name, python := range pythons {
+		t.Run(name, func(t *testing.T) {
+			needs.That(t, python != "", "needs Python %s", name)
+			run(t, python)
+		})
+	}
 }
 
 // The keeper's parts.
@@ -40,13 +53,22 @@ func TestUnits(t *testing.T) {
 		t.Fatalf("no tests: %q, %q", files, inFolders)
 	}
 	eachPython(t, func(t *testing.T, python string) {
+		var leftOut []string // unittest passes with tests that it skips
 		for _, file := range files {
 			cmd := exec.Command(python, "-W", "error::SyntaxWarning", file)
 			cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1") // also what it starts
-			if out, err := cmd.CombinedOutput(); err != nil {
+			out, err := cmd.CombinedOutput()
+			if err != nil {
 				t.Errorf("%s: %v\n%s", file, err, out)
 			}
+			if bytes.Contains(out, []byte("Ran 0 tests")) {
+				t.Errorf("%s has no test", file)
+			}
+			if bytes.Contains(out, []byte("skipped=")) {
+				leftOut = append(leftOut, file)
+			}
 		}
+		needs.That(t, len(leftOut) == 0, "tests of %q need Linux or root", leftOut)
 	})
 }
 

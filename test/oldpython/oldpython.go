@@ -18,7 +18,7 @@ import (
 // Only is the environment variable that lets tests see the stand-in alone, whatever the machine has.
 const Only = "RAYCTL_TEST_STAND_IN_PYTHON"
 
-// Find returns the interpreter of a version, such as "3.6", or "" if this machine has none. It is the program itself, not a shim of pyenv, so that it also works where
+// Find returns the interpreter of a version, such as "3.6", or "" if this machine has none. The version need not be too old. It is the program itself, not a shim of pyenv, so that it also works where
 // only its directory is visible.
 func Find(ctx context.Context, version string) string {
 	if os.Getenv(Only) != "" {
