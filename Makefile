@@ -98,11 +98,19 @@ LONGEST := ./slurm ./kuberay ./test/e2e ./local ./launcher/keeper ./tsp ./test/s
 # go vet has run before.
 ALL := -vet=off -p 5 $(LONGEST) ./...
 
+# What the race detector looks at, with -short: it needs cgo, and finds nothing in packages that only run other programs: Python's tests and environments, documents, the beds.
+NOT_RACED := rayctl/(keeper|local/rayenv|scripts|docs/.*|test/.*)$$
+
+.PHONY: race
+race: ## the race detector on all tests that need no real system
+	CGO_ENABLED=1 $(GO) test -vet=off -race -short $$($(GO) list ./... | grep -vE '$(NOT_RACED)')
+
 .PHONY: test
 test: $(GORELEASER) $(CYCLONEDX) ## everything, on real systems; installs what it needs into caches outside the repository
 	scripts/prepare.sh test
 	$(GO) vet ./...
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/rayctl
+	@$(MAKE) --no-print-directory race
 	$(GO) run ./test/kubetest/cmd build
 	$(GO) run ./test/kubetest/cmd run -- $(GO) test -timeout 85m $(ALL)
 

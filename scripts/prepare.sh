@@ -16,6 +16,8 @@ if command -v apt-get >/dev/null; then
 	want ca-certificates test -e /etc/ssl/certs/ca-certificates.crt
 fi
 if [ "${1:-demo}" = test ]; then
+	want gcc command -v gcc # and the C library: the race detector is linked with them
+	want libc6-dev test -e /usr/include/stdlib.h
 	want procps command -v ps
 	want openssh-client command -v ssh
 	if [ "$(uname)" = Linux ]; then
