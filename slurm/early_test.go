@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -234,7 +233,7 @@ func (b *bed) earlyElastic(t *testing.T) {
 	for _, role := range []string{"slurm-batch", "slurm-start"} {
 		b.kill(t, id, func(command string) bool { return strings.Contains(command, "keeper.pyz "+role) })
 	}
-	b.soon(t, "the end of all jobs", 10*time.Second, func(ctx context.Context) (bool, error) {
+	b.Await(t, "the end of all jobs", func(ctx context.Context) (bool, error) {
 		jobs, err := b.Slurm(ctx, "squeue", "--noheader", "--states=PENDING,RUNNING", "--format=%j")
 		return !strings.Contains(jobs, "both"), err
 	})

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
@@ -286,7 +285,7 @@ func (b *bed) companionsHeadDies(t *testing.T) {
 	watchUntil(t, l, id, func(s launcher.Status) bool { return strings.Contains(last(s).Message, "PartitionDown") })
 	stop()
 	restore := b.powerOffHost(t, st.Nodes[0].Host)
-	b.soon(t, "the companion's end", time.Minute, func(ctx context.Context) (bool, error) {
+	b.Await(t, "the companion's end", func(ctx context.Context) (bool, error) {
 		out, err := b.Slurm(ctx, "squeue", "--noheader", "--states=RUNNING,COMPLETING", "--format=%j")
 		return !strings.Contains(out, "-elastic-"), err
 	})

@@ -3,7 +3,6 @@
 package slurm_test
 
 import (
-	"context"
 	"errors"
 	"io"
 	"math"
@@ -64,16 +63,6 @@ func (b *bed) recorded(t *testing.T, l launcher.Launcher, id launcher.ID) string
 		}
 	}
 	return out.String()
-}
-
-// soon waits, and reports if that took longer than documented, and as much again for a busy machine.
-func (b *bed) soon(t *testing.T, what string, documented time.Duration, condition func(context.Context) (bool, error)) {
-	t.Helper()
-	began := time.Now()
-	b.Await(t, what, condition)
-	if took := time.Since(began); took > 2*documented {
-		t.Errorf("%s took %v; documented are %v", what, took, documented)
-	}
 }
 
 // linesOf are the lines that begin so.
