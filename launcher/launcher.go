@@ -81,7 +81,7 @@ const (
 
 // Endpoint is an open connection path to a Target.
 type Endpoint struct {
-	// URL is the base, such as http://127.0.0.1:40001, reachable by DialContext (nil: the usual dialer).
+	// URL is the base, such as http://127.0.0.1:40001, reachable by DialContext (nil: this machine's; callers use proven.Dial).
 	URL string
 	// Token is the bearer token; never print it.
 	Token string

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/dashboardclient/logstream"
+	"github.com/rayctl/rayctl/dashboardclient/proven"
 	"github.com/rayctl/rayctl/launcher/driverio"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -192,6 +193,9 @@ func (o *output) retry(ctx context.Context, a *attemptLog, try func() error) err
 	}
 }
 
+// dialTimeout limits a connection, until the dashboard has accepted it: its event loop may be busy for seconds.
+const dialTimeout = 15 * time.Second
+
 // giveUp is how long a dashboard may be silent before it is dialled again: the endpoint may be dead.
 const giveUp = 5 * time.Second
 
@@ -224,8 +228,12 @@ func (o *output) followOnce(ctx context.Context, a *attemptLog, p *programLog) e
 
 // DashboardClient makes a client of the dashboard behind an Endpoint.
 func DashboardClient(e *Endpoint, log *slog.Logger) (*dashboardclient.Client, error) {
+	dial := e.DialContext
+	if dial == nil {
+		dial = proven.Dial(dialTimeout)
+	}
 	return dashboardclient.New(dashboardclient.Config{
-		URL: e.URL, Token: e.Token, TokenHeader: e.TokenHeader, DialContext: e.DialContext, Logger: log,
+		URL: e.URL, Token: e.Token, TokenHeader: e.TokenHeader, DialContext: dial, Logger: log,
 	})
 }
 

@@ -14,7 +14,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/rayctl/rayctl/dashboardclient/proven"
 	"github.com/rayctl/rayctl/launcher"
 )
 
@@ -40,6 +42,7 @@ const (
 	sessionCookie = "rayctl-session"
 	sessionUser   = "rayctl"
 	entryPath     = "/rayctl/"
+	dialTimeout   = 15 * time.Second // of a connection to the dashboard, until it has accepted it
 )
 
 // New returns the proxy that is served on an address of loopback.
@@ -50,7 +53,7 @@ func New(e *launcher.Endpoint, address string) (*Proxy, error) {
 	}
 	p := &Proxy{address: address, name: strings.ToLower(rand.Text()) + ".localhost", session: rand.Text(), Used: func() {}, entries: map[string]bool{}, used: map[string]bool{}}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.Proxy = nil
+	transport.Proxy, transport.DialContext = nil, proven.Dial(dialTimeout)
 	if e.DialContext != nil {
 		transport.DialContext = e.DialContext
 	}

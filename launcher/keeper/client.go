@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rayctl/rayctl/dashboardclient/lastaddress"
+	"github.com/rayctl/rayctl/dashboardclient/proven"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
@@ -21,7 +21,7 @@ type Endpoint struct {
 	URL         string // http://host:port
 	Token       string
 	TokenHeader string                                                               // "" is Authorization
-	DialContext func(ctx context.Context, network, address string) (net.Conn, error) // nil: the usual dialer
+	DialContext func(ctx context.Context, network, address string) (net.Conn, error) // nil: proven.Dial
 }
 
 // Error is an error response of the keeper.
@@ -58,6 +58,9 @@ type Client struct {
 	http     *http.Client
 }
 
+// dialTimeout limits a connection, until the keeper has accepted it.
+const dialTimeout = 5 * time.Second
+
 // callTimeout limits calls that the keeper answers at once.
 const callTimeout = 10 * time.Second
 
@@ -72,7 +75,7 @@ func NewClient(e Endpoint) *Client {
 	}
 	transport := &http.Transport{DialContext: e.DialContext, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute}
 	if e.DialContext == nil {
-		transport.DialContext = (&lastaddress.Dialer{Dialer: net.Dialer{Timeout: 5 * time.Second}}).DialContext
+		transport.DialContext = proven.Dial(dialTimeout)
 	}
 	return &Client{endpoint: e, http: &http.Client{
 		Transport: transport,

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rayctl/rayctl/dashboardclient/proven"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/slurm/remote"
 	"github.com/rayctl/rayctl/slurm/rundir"
@@ -25,7 +26,7 @@ type dialer interface {
 type direct struct{}
 
 func (direct) dial(ctx context.Context, address string) (net.Conn, error) {
-	return (&net.Dialer{Timeout: directTime}).DialContext(ctx, "tcp", address)
+	return proven.Dial(directTime)(ctx, "tcp", address)
 }
 
 func (direct) String() string { return "direct" }

@@ -70,6 +70,7 @@ launcher/spec/environ launcher/spec/nearest launcher/spec/rayoptions launcher/sp
 dashboardclient/pack
 dashboardclient
 dashboardclient/logstream
+dashboardclient/proven
 dashboardclient/httpbody dashboardclient/lastaddress dashboardclient/poll dashboardclient/pydantic
 
 keeper

@@ -181,7 +181,7 @@ class Supervisor:
         """This node's; the head's is the keeper's, and that of all nodes where they are on one machine."""
         if self.member.head or not self.in_step:
             return os.environ["RAYCTL_NODE_IP"]
-        return address.own(self.orders.get("network") or "", True, os.environ["RAYCTL_GCS"].rpartition(":")[0].strip("[]"))
+        return address.own(self.orders.get("network") or "", True, os.environ["RAYCTL_NODE_IP"])
 
     def failure(self, code):
         """One sentence on why Ray ended, with the most informative line of its own output."""

@@ -7,6 +7,7 @@ import socket
 import time
 import urllib.parse
 
+from rayctl_keeper.host import proof
 from rayctl_keeper.ray import addresses
 
 
@@ -27,10 +28,11 @@ class Refused(Exception):
 
 
 class Connection(http.client.HTTPConnection):
-    """One to the address that worked last."""
+    """One to the address that worked last. On this host no other user can have its end: every request has the token."""
 
     def connect(self):
         self.sock = addresses.of(self.host).connect(self.port, self.timeout)
+        proof.require(self.sock, self.timeout)
         self.sock.settimeout(self.timeout)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -58,6 +60,8 @@ class Dashboard:
 
     def open(self, method, path, timeout, body=None, headers=None):
         """Sends a request; returns connection and response, whose body the caller reads."""
+        if not self.host:
+            raise Unreachable("it is not known yet where the head's dashboard listens")
         connection = Connection(self.host, self.port, timeout=timeout)
         try:
             connection.connect()

@@ -52,6 +52,7 @@ def prepare(ray_params, head):
     if leave.active():
         _look_before_draining()
     if head:
+        _name_gcs()
         headstart.change(os.path.join(os.environ["RAYCTL_NODE_DIR"], "home"), bool(os.environ.get("RAYCTL_JOB")))
     else:
         if not leave.active() and os.getpid() != 1:
@@ -99,6 +100,22 @@ def _be_patient():
 
     Node.start_raylet = announce_and_start
     services.get_node = wait_for_node
+
+
+def _name_gcs():
+    """What the head starts after its GCS finds it by RAY_ADDRESS, although the GCS chooses its port itself: see raystart.environment."""
+    try:
+        from ray._private.node import Node
+        start_gcs, _ = Node.start_gcs_server, Node.gcs_address
+    except (ImportError, AttributeError):
+        return
+
+    def start_and_name(self, *args, **kwargs):
+        start_gcs(self, *args, **kwargs)
+        if os.environ.get("RAY_ADDRESS") == "":
+            os.environ["RAY_ADDRESS"] = self.gcs_address
+
+    Node.start_gcs_server = start_and_name
 
 
 def _look_before_draining():

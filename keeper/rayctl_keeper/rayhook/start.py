@@ -2,8 +2,8 @@
 
 With fast start (ray.fastStart in docs/cluster-file.md, RAYCTL_FAST_START here) it takes less than half of the processor time, and RAY_START_HOOK changes
 functions inside `ray start`. Importing Ray's command line takes 1.2 s of a processor (Ray 2.60), 0.7 of them for three groups of commands that
-`ray start` has no use for. Ray imports them last and goes on without those that cannot be imported. Without fast start nothing of Ray is changed: a worker
-waits here for the head's GCS, and Ray begins.
+`ray start` has no use for. Ray imports them last and goes on without those that cannot be imported. Without fast start nothing of Ray is changed but the commands of its agents (reserve.py): a
+worker waits here for the head's GCS, and Ray begins.
 """
 
 import os
@@ -12,7 +12,8 @@ import socket
 import sys
 import time
 
-from rayctl_keeper.rayhook import leave, waiting
+from rayctl_keeper.host import headfile
+from rayctl_keeper.rayhook import leave, reserve, waiting
 
 UNUSED = ("ray.util.state.state_cli", "ray.dashboard.modules.job.cli", "ray.serve.scripts")
 SHARED = ("/tmp", "/var/tmp")  # Slurm sets TMPDIR=/tmp
@@ -88,6 +89,18 @@ def be_init():
             os._exit(128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
 
 
+def find_head(addresses):
+    """Where GCS and dashboard choose their ports: the head tells the others, which wait for it. addresses: see headfile.take."""
+    if addresses is None:
+        return
+    if "--head" in sys.argv:
+        addresses.announce(reserve.port(reserve.CLIENT))
+        return
+    gcs = addresses.learn(float(os.environ.get("RAYCTL_GCS_WAIT") or 600))
+    os.environ.update(RAY_ADDRESS=gcs, RAYCTL_GCS=gcs)
+    sys.argv = ["--address=" + gcs if a.startswith("--address=") else a for a in sys.argv]
+
+
 def wait_for_gcs(address, limit):
     """Waits until the GCS listens, at most limit seconds, because `ray start` itself would fail after a shorter time."""
     host, _, port = address.rpartition(":")
@@ -105,10 +118,17 @@ def main(arguments):
     sys.argv = ["ray"] + arguments  # the program name in Ray's messages
     leave.take()
     settings = waiting.take()
-    if starts_fast(os.environ.pop("RAYCTL_FAST_START", "always")):
-        run = commands
+    addresses = headfile.take(os.environ, arguments)
+    fast = starts_fast(os.environ.pop("RAYCTL_FAST_START", "always"))
+    if addresses is not None and reserve.possible():
+        sys.argv = reserve.reserve(sys.argv, (reserve.CLIENT,) + reserve.AGENTS)
+    if fast:
+        scripts = commands()  # while the head starts
+        find_head(addresses)
     else:
+        find_head(addresses)
         leave_alone()
-        run = all_commands
+        scripts = all_commands()
+    reserve.change(os.environ.get("RAYCTL_NODE_DIR", ""))
     waiting.begin(settings)
-    run().main()
+    scripts.main()

@@ -6,6 +6,7 @@ import os
 import re
 
 from rayctl_keeper import program
+from rayctl_keeper.host import headfile
 from rayctl_keeper.node.files import nodedir
 from rayctl_keeper.node.groups import autoscaling
 from rayctl_keeper.node.groups.members import is_elastic, largest, most, on_one_machine
@@ -39,7 +40,7 @@ def environment(orders, member, directory, run_dir, secrets, base):
     env.update(secrets)
     env.update({
         # As in KubeRay's pods. Ray gives it to drivers only; without it the state API in a task (Ray Train calls it) fails where several Rays are on the machine.
-        "RAY_ADDRESS": base.get("RAYCTL_GCS", ""),
+        "RAY_ADDRESS": "" if chosen_by_ray(base) else base.get("RAYCTL_GCS", ""),
         "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": os.path.join(run_dir, "token"),
         "RAY_USAGE_STATS_ENABLED": "0", "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
         "RAYCTL_NODE_DIR": directory,
@@ -49,6 +50,9 @@ def environment(orders, member, directory, run_dir, secrets, base):
         "RAYCTL_GCS": base.get("RAYCTL_GCS", ""),
         "RAYCTL_GCS_WAIT": str((orders.get("lifetime") or {}).get("start") or 600),
     })
+    if chosen_by_ray(base):
+        env[headfile.VARIABLE] = headfile.settings(run_dir, base.get("RAYCTL_ROUND") or 0, largest(orders), base["RAYCTL_GCS"].rpartition(":")[0].strip("[]"),
+                                                   base["RAYCTL_DASHBOARD"].rpartition(":")[0].strip("[]"))
     shared = share_of_gpus(orders, member, base)
     if shared is not None:
         env["CUDA_VISIBLE_DEVICES"] = shared
@@ -65,6 +69,11 @@ def environment(orders, member, directory, run_dir, secrets, base):
         env.update(autoscaled(orders, member, base, env.get("PYTHONPATH")))
     env["RAY_JOB_STOP_WAIT_TIME_S"] = str(int(math.ceil((orders.get("job") or orders).get("grace") or 0)))
     return env
+
+
+def chosen_by_ray(base):
+    """Whether the head's GCS and dashboard choose their ports, and every `ray start` is told by a file: headfile.py."""
+    return base.get("RAYCTL_GCS", "").endswith(":0")
 
 
 def on_loopback(orders, base):

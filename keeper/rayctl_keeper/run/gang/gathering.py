@@ -44,7 +44,9 @@ class Gathering:
 
     def _count(self):
         """Asks the head for its nodes; returns whether all required nodes are alive."""
-        dashboard = self._head.dashboard
+        dashboard = self._head.dashboard or self._head.connect()
+        if dashboard is None:
+            return False
         try:
             if self._gang.session is None:
                 self._greet(dashboard)

@@ -20,8 +20,8 @@ class Head:
         self.dashboard = None  # before the nodes have addresses
 
     def connect(self):
-        """The dashboard of the nodes as they are now; a request to end the cluster may cut its requests."""
-        self.dashboard = self._mail.aborts = Dashboard(self._nodes.dashboard, self._token)
+        """The dashboard of the nodes as they are now, None as long as it is not known where it listens; a request to end the cluster may cut its requests."""
+        self.dashboard = self._mail.aborts = Dashboard(self._nodes.dashboard, self._token) if self._nodes.find_head() else None
         return self.dashboard
 
     def is_same(self, timeout):

@@ -7,6 +7,7 @@ import subprocess
 from rayctl_keeper.host import process
 from rayctl_keeper.host.portrange import Range
 from rayctl_keeper.host.ports import free_ports
+from rayctl_keeper.host import headfile
 from rayctl_keeper.node.files import nodedir
 from rayctl_keeper.node.gpus import measuring
 from rayctl_keeper.node.groups import members
@@ -33,7 +34,8 @@ class Nodes:
         self.extra = {}  # those that Ray's autoscaler asked for, by name
         self.round = 0  # restarts of the whole cluster
         self.children = {}  # pid -> (Popen, name)
-        self.gcs = self.dashboard = ""
+        self.gcs = self.dashboard = ""  # of the present head, see find_head
+        self.env = {}  # of supervisors
         self.client_port = 0
         self.range = None  # of the keeper's and the head's ports, where the orders have one
 
@@ -118,12 +120,28 @@ class Nodes:
         return self.orders["advertise"]
 
     def choose_addresses(self):
-        """Picks the head's ports on this host; returns the supervisors' environment."""
+        """Picks the head's ports on this host where they must be in a range; elsewhere GCS and dashboard choose theirs when they bind them, because a port that is known
+        before can be bound by another user. Returns the supervisors' environment."""
         host, dashboard_host = self.orders["advertise"], self.orders["dashboardHost"]
-        gcs, dashboard, self.client_port = self.free_ports(dashboard_host, 3)
-        self.gcs, self.dashboard = join(host, gcs), "http://" + join(dashboard_host, dashboard)
-        return dict(os.environ, RAYCTL_GCS=self.gcs, RAYCTL_DASHBOARD=join(dashboard_host, dashboard),
+        ranged = bool(self.orders.get("ports"))
+        gcs, dashboard, self.client_port = self.free_ports(dashboard_host, 3) if ranged else [0, 0] + self.free_ports(dashboard_host, 1)
+        self.gcs = join(host, gcs) if ranged else ""
+        self.dashboard = "http://" + join(dashboard_host, dashboard) if ranged else ""
+        if not ranged:
+            os.makedirs(os.path.join(self.run_dir, "nodes"), 0o700, exist_ok=True)
+            headfile.write(headfile.path(self.run_dir), self.round)
+        return dict(os.environ, RAYCTL_GCS=join(host, gcs), RAYCTL_DASHBOARD=join(dashboard_host, dashboard),
                     RAYCTL_CLIENT_PORT=str(self.client_port), RAYCTL_NODE_IP=host, RAYCTL_ROUND=str(self.round))
+
+    def find_head(self):
+        """Whether it is known where the head's GCS and dashboard listen."""
+        if not self.dashboard:
+            found = headfile.read(headfile.path(self.run_dir), self.round)
+            if found.get("dashboard"):
+                self.gcs, self.dashboard = found["gcs"], "http://" + found["dashboard"]
+                self.client_port = found.get("client") or self.client_port
+                self.env["RAYCTL_GCS"] = self.gcs  # of nodes that start later
+        return bool(self.dashboard)
 
     def report(self, _member):
         """The last report of the node's supervisor in this round, {} if there is none."""

@@ -11,6 +11,8 @@ import socket
 import struct
 import sys
 
+from rayctl_keeper.host import proof
+
 HEADER = struct.Struct(">BBHII")
 DATA, WINDOW, PING, GOAWAY = range(4)
 SYN, ACK, FIN, RST = 1, 2, 4, 8
@@ -18,6 +20,7 @@ FIRST_WINDOW = 256 << 10  # of each stream in each direction, yamux's own
 WINDOW_SIZE = 4 << 20  # of what we take: on a busy machine answers are late
 PIPE = 64 << 10  # bytes that a pipe holds
 CHUNK = PIPE - HEADER.size  # a frame is one write
+LOOK = 20  # milliseconds between looks at who has accepted a connection
 
 
 class Stream:
@@ -33,6 +36,7 @@ class Stream:
         self.finished = False  # the client sends no more
         self.closed = False  # the socket sends no more
         self.watched = 0  # what of the socket is waited for
+        self.proof = None  # that its other end is this user's; before that nothing is sent, for it may be a secret
 
 
 class Relay:
@@ -41,6 +45,7 @@ class Relay:
     def __init__(self):
         self.streams = {}
         self.connected = {}  # those with a socket, by its number
+        self.unproven = set()
         self.buffered = bytearray()
         self.poll = select.poll()
 
@@ -54,7 +59,7 @@ class Relay:
         """Until the client goes."""
         self.poll.register(0, select.POLLIN)
         while True:
-            for number, events in self.poll.poll():
+            for number, events in self.poll.poll(LOOK if self.unproven else None):
                 if number == 0:
                     data = os.read(0, PIPE)
                     if not data:
@@ -63,6 +68,9 @@ class Relay:
                     self.frames()
                 elif number in self.connected:  # and not dropped by what came before it
                     self.serve(self.connected[number], events)
+            for stream in list(self.unproven):
+                self.flush(stream)
+                self.watch(stream)
 
     def serve(self, stream, events):
         """Does what its socket is ready for."""
@@ -76,7 +84,7 @@ class Relay:
         """Waits for what the stream can do next."""
         if stream.number not in self.streams or stream.socket is None:
             return
-        wanted = (select.POLLIN if stream.credit > 0 and not stream.closed else 0) | (select.POLLOUT if stream.pending else 0)
+        wanted = (select.POLLIN if stream.credit > 0 and not stream.closed else 0) | (select.POLLOUT if stream.pending and stream not in self.unproven else 0)
         if wanted == stream.watched:
             return
         if wanted:
@@ -141,6 +149,7 @@ class Relay:
         host, _, port = target.rpartition(":")
         try:
             stream.socket = socket.create_connection((host.strip("[]"), int(port)), 5)
+            stream.proof = proof.of(stream.socket)
             stream.socket.setblocking(False)
             stream.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.connected[stream.socket.fileno()] = stream
@@ -157,6 +166,8 @@ class Relay:
                 self.reset(stream)
             return
         try:
+            if not self.proven(stream):
+                return
             if stream.pending:
                 sent = stream.socket.send(stream.pending)
                 del stream.pending[:sent]
@@ -169,6 +180,13 @@ class Relay:
             pass
         except OSError:
             self.reset(stream)
+
+    def proven(self, stream):
+        """Whether bytes may be sent. Raises OSError if another user has the other end."""
+        if stream.proof is not None and stream.proof.holds():
+            stream.proof = None
+        (self.unproven.discard if stream.proof is None else self.unproven.add)(stream)
+        return stream.proof is None
 
     def tell(self, stream, sent):
         """Lets the client send more, but not a frame for each byte; only what has left us counts, so that a slow receiver slows the client."""
@@ -203,6 +221,7 @@ class Relay:
     def drop(self, stream):
         """Forgets it."""
         self.streams.pop(stream.number, None)
+        self.unproven.discard(stream)
         if stream.socket is None:
             return
         self.connected.pop(stream.socket.fileno(), None)
