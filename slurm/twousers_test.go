@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,13 +20,14 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec/units"
+	"github.com/rayctl/rayctl/test/hostileuser"
 	"github.com/rayctl/rayctl/test/needs"
 	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
 // TestTwoUsers: clusters of two users run on one node at the same time, each sees its own, and ends without the other. Commands that only read change nothing, and what
-// waits ends at its limit although nobody watches.
+// waits ends at its limit although nobody watches. One of them attacks the other, and is sent no token.
 func TestTwoUsers(t *testing.T) {
 	pace.Parallel(t)
 	needs.Root(t)
@@ -37,6 +39,7 @@ func TestTwoUsers(t *testing.T) {
 	rests := alice.leavesWaiting(t, "rests", "2h")
 	g := b.gate(t)
 	count := "python -c " + shellescape.Quote(`import ray; ray.init(log_to_driver=False, logging_level="ERROR"); print(len(ray.nodes()))`)
+	attack := b.attack(t, "bob", "alice")
 	var runs []*begun
 	for _, name := range []string{"alice", "bob"} {
 		of := b.as(name)
@@ -61,10 +64,29 @@ func TestTwoUsers(t *testing.T) {
 		}
 		r.forgotten()
 	}
+	attack.End()
 	if _, err := b.Slurm(t.Context(), "rm", "-r", "/run/mount"); err != nil { // which `mount` makes for reader
 		t.Error(err)
 	}
 	b.leavesNothing(t)
+}
+
+// attack has a user attack another one's processes on the node that both share, from before their launch on (package hostileuser).
+func (b *bed) attack(t *testing.T, attacker, victim string) *hostileuser.Attack {
+	t.Helper()
+	id, err := b.Cluster.Command(t.Context(), victim, "id", "-u").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid, err := strconv.Atoi(strings.TrimSpace(string(id)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := b.NodeCommand(t.Context(), "node1", attacker, "sh", append([]string{"-c", `exec python3 "$@"`, "sh"}, hostileuser.Arguments(uid)...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hostileuser.Start(t, c)
 }
 
 // rayctl builds the program, where all users may run it.

@@ -13,6 +13,8 @@ import threading
 import time
 import urllib.parse
 
+from rayctl_keeper.host import proof
+
 # What the keeper puts into Ray's store when the cluster ends: all that it needs is the dashboard.
 ENDED = "/api/packages/gcs/_ray_pkg_rayctl_ended.zip"
 CONNECT, ANSWER = 1.0, 3.0  # seconds for a dashboard to be there, and to answer
@@ -76,6 +78,7 @@ def request(url, method, path, body=None):
             connection.connect()
         except socket.timeout as error:
             raise OSError("nothing listens there") from error
+        proof.require(connection.sock, CONNECT)
         connection.sock.settimeout(ANSWER)
         headers = {"Authorization": "Bearer " + os.environ.get("RAY_AUTH_TOKEN", ""), "User-Agent": "rayctl"}
         connection.request(method, path, body, headers)

@@ -1,5 +1,6 @@
 """Arguments and environment of `ray start`. Run by `go test ./keeper` with every Python that the machine has."""
 
+import json
 import os
 import sys
 import tempfile
@@ -33,6 +34,20 @@ class RayStart(unittest.TestCase):
         self.assertEqual((env["RAY_AUTH_MODE"], env["RAY_AUTH_TOKEN_PATH"], env["RAY_JOB_STOP_WAIT_TIME_S"]), ("token", "/run/token", "3"))
         self.assertEqual((env["RAY_ADDRESS"], env["RAY_prestart_worker_first_driver"]), ("10.0.0.1:1234", "0"))
         self.assertTrue(env["PATH"].startswith("/opt/venv/bin:"))
+
+    def test_ports_that_ray_chooses(self):
+        base = dict(self.BASE, RAYCTL_GCS="10.0.0.1:0", RAYCTL_DASHBOARD="127.0.0.1:0", RAYCTL_ROUND="2")
+        o = orders()
+        head, late = (raystart.environment(o, members.members(o)[i], "/tmp/r1", "/run", {}, dict(base, RAYCTL_GCS=gcs))
+                      for i, gcs in ((0, "10.0.0.1:0"), (1, "10.0.0.1:4321")))  # one that starts later knows the GCS
+        for env in (head, late):
+            self.assertEqual(env["RAY_ADDRESS"], "")  # set when the head has told it
+            self.assertEqual({k: v for k, v in json.loads(env["RAYCTL_HEAD_FILE"]).items() if k != "pause"},
+                             {"place": "/run/nodes/addresses", "round": 2, "host": "10.0.0.1", "dashboardHost": "127.0.0.1"})
+        self.assertEqual((head["RAY_gcs_server_port_wait_time_s"], late.get("RAY_gcs_server_port_wait_time_s")), ("120", None))
+        arguments = raystart.arguments(o, members.members(o)[0], "/tmp/r1", "/run", base, {})
+        self.assertIn("--port=0", arguments)
+        self.assertIn("--dashboard-port=0", arguments)
 
     def test_on_loopback(self):
         # That a real Ray 2.40 then listens for no other host is shown by TestPartitions/OldRay of slurm.

@@ -30,6 +30,8 @@ def environment(orders, member, directory, run_dir, secrets, base):
         env["PATH"] = os.pathsep.join([os.path.dirname(python), env.get("PATH") or os.defpath])
     env.setdefault("RAY_agent_register_timeout_ms", "120000")  # of the raylet, for its runtime environment agent; 30 s is not enough under load
     env.setdefault("RAY_DASHBOARD_STARTUP_TIMEOUT_S", "300")  # nor are 60 s for the dashboard; lifetime.start bounds both
+    if member.head and chosen_by_ray(base):
+        env.setdefault("RAY_gcs_server_port_wait_time_s", "120")  # for the file with the GCS' port; 30 s are not enough under load
     # Ray answers its first driver only when as many workers as CPUs have started, and never if one of them took more than 60 s
     # (github.com/ray-project/ray/issues/40131). A job with a working directory cannot use these workers anyway.
     env.setdefault("RAY_prestart_worker_first_driver", "0")
@@ -73,7 +75,7 @@ def environment(orders, member, directory, run_dir, secrets, base):
 
 def chosen_by_ray(base):
     """Whether the head's GCS and dashboard choose their ports, and every `ray start` is told by a file: headfile.py."""
-    return base.get("RAYCTL_GCS", "").endswith(":0")
+    return base["RAYCTL_DASHBOARD"].endswith(":0")  # the GCS' is known to nodes that start later
 
 
 def on_loopback(orders, base):
