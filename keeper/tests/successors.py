@@ -35,7 +35,7 @@ class Head(http.server.BaseHTTPRequestHandler):
         elif path.startswith("/api/packages/"):
             self.answer({}, 200 if world.has_package else 404)
         else:  # the log
-            self.answer(LOG)
+            self.answer(world.log)
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode() or "{}")
@@ -88,7 +88,7 @@ class Rig(unittest.TestCase):
         self.head = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Head)
         self.head.daemon_threads = True
         self.head.known, self.head.submissions, self.head.session, self.head.complete = {}, [], "session_1", True
-        self.head.stops, self.head.has_package, self.head.packages = 0, True, []
+        self.head.log, self.head.stops, self.head.has_package, self.head.packages = LOG, 0, True, []
         self.lease = 60
         threading.Thread(target=self.head.serve_forever, daemon=True).start()
         self.addCleanup(self.head.server_close)
@@ -110,9 +110,9 @@ class Rig(unittest.TestCase):
                 f.write(content if isinstance(content, str) else json.dumps(content))
         return run_dir
 
-    def keeper(self, run_dir):
+    def keeper(self, run_dir, role="keeper", before=()):
         """A keeper's process; it does not outlive the test."""
-        process = subprocess.Popen([sys.executable, "-E", "-s", "-B", os.path.dirname(HERE), "keeper", run_dir],
+        process = subprocess.Popen(list(before) + [sys.executable, "-E", "-s", "-B", os.path.dirname(HERE), role, run_dir],
                                    stdin=subprocess.DEVNULL)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)

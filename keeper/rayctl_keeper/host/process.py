@@ -9,9 +9,12 @@ import sys
 import threading
 import time
 
+from rayctl_keeper.host import descriptors
+
 LINUX = sys.platform.startswith("linux")
 PR_SET_CHILD_SUBREAPER = 36
 SYS_PIDFD_OPEN = 434  # the same number on every architecture
+LONGEST_WAIT = 86400.0  # seconds: poll() takes no more than 2^31 ms
 RESCAN = 0.5  # seconds for killed processes to be gone before all are looked at again
 _lock, _commands = threading.Lock(), {}  # by pid, the exit codes of what run() waits for and reap() has reaped
 
@@ -152,7 +155,7 @@ def run(argv, environ, limit):
     """Exit code, output and errors of a command, for threads other than the one that reaps: subprocess reports 0 for a child that another thread has reaped
     (Lib/subprocess.py, _try_wait). Raises OSError, subprocess.TimeoutExpired."""
     with _lock:
-        child = subprocess.Popen(argv, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        child = subprocess.Popen(descriptors.as_given(argv, environ), env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         _commands[child.pid] = None
     with child:
         try:
@@ -208,6 +211,14 @@ def _lives(pid):
         return False
 
 
+def readable(fds, seconds):
+    """Waits until one of the file descriptors can be read or is broken, or the time is over (None: no limit); returns those. select() takes none above 1023."""
+    poll = select.poll()
+    for fd in fds:
+        poll.register(fd, select.POLLIN)
+    return [fd for fd, _ in poll.poll(None if seconds is None else 1000 * min(LONGEST_WAIT, max(0.0, seconds)))]
+
+
 class Bell:
     """Wakes one waiting loop from signals, other threads and file descriptors."""
 
@@ -242,7 +253,7 @@ class Bell:
 
     def wait(self, seconds, fds=()):
         """Waits for a ring, a signal, one of fds, or until the time is over (None: no limit); returns the readable fds."""
-        ready, _, _ = select.select([self._read] + list(fds), [], [], None if seconds is None else max(0.0, seconds))
+        ready = readable([self._read] + list(fds), seconds)
         if self._read in ready:
             ready.remove(self._read)
             try:

@@ -1,15 +1,20 @@
 """A server of JSON over HTTP that answers only those who have the cluster's token."""
 
-import hmac
+import io
 import json
 import math
 import os
+import re
 import socket
 import threading
 import urllib.parse
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+
+from rayctl_keeper.host import descriptors
+from rayctl_keeper.http.door import Door, has_token
 
 MAX_DOCUMENT = 4 << 20  # of a request's JSON
+DEPTH = 100  # of its objects and lists within one another
 PIECE = 1 << 20
 
 
@@ -36,34 +41,99 @@ def moderate(text):
     return int(text)
 
 
-def serve(handler, host, port, token, look_every=3600.0, **attributes):
-    """Starts a server in a daemon thread, whose handlers have these attributes. Its shutdown() is noticed after look_every seconds at most."""
-    server_class = type("Server", (ThreadingHTTPServer,), {
-        "daemon_threads": True, "request_queue_size": 64,
-        "address_family": socket.AF_INET6 if ":" in host else socket.AF_INET,
-        "server_bind": _bind,
-    })
-    server = server_class((host, port), type("BoundHandler", (handler,), dict(attributes, token=token)))
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": look_every}, daemon=True, name="api").start()
-    return server
+def shallow(body):
+    """Refuses a body that is nested so deeply that a later reader or writer of it could fail."""
+    level = [body]
+    for _ in range(DEPTH):
+        level = [inner for value in level if isinstance(value, (dict, list)) for inner in (value.values() if isinstance(value, dict) else value)]
+        if not level:
+            return
+    raise Rejected(400, "the request has more than %d objects or lists within one another" % DEPTH)
 
 
-def _bind(self):
-    # HTTPServer.server_bind asks DNS for our own name, which hangs on machines with a dead resolver.
-    self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    self.socket.bind(self.server_address)
-    self.server_address = self.socket.getsockname()
-    self.server_name, self.server_port = self.server_address[:2]
+def serve(handler, host, port, token, **attributes):
+    """Starts a server in a daemon thread, whose handlers have these attributes."""
+    return Server(type("BoundHandler", (handler,), dict(attributes, token=token)), host, port, token)
+
+
+class Server:
+    """A thread for each connection whose first request has the token; what is without is left at the door."""
+
+    def __init__(self, handler, host, port, token):
+        self._handler = handler
+        listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((host, port))
+            self.server_address = listener.getsockname()
+            self._door = Door(listener, token, self._admit)
+        except OSError:
+            listener.close()
+            raise
+        self._door.open()
+
+    def close(self):
+        """Nobody comes in any more; who is in gets the answer."""
+        self._door.close()
+
+    def _admit(self, connection, address, head):
+        try:
+            threading.Thread(target=self._serve, args=(connection, address, head), daemon=True, name="api").start()
+        except RuntimeError:  # the system has no more threads
+            connection.close()
+
+    def _serve(self, connection, address, head):
+        try:
+            self._handler(connection, address, self, head)
+        except OSError:
+            pass  # the client left
+        finally:
+            try:
+                connection.shutdown(socket.SHUT_WR)
+            except OSError:
+                pass
+            connection.close()
+
+
+class Begun(io.RawIOBase):
+    """What was read of a connection at the door, and then the rest of it."""
+
+    def __init__(self, head, rest):
+        super().__init__()
+        self._head, self._rest = memoryview(head), rest
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        if not self._head:
+            return self._rest.readinto(buffer)
+        count = min(len(buffer), len(self._head))
+        buffer[:count], self._head = self._head[:count], self._head[count:]
+        return count
+
+    def close(self):
+        self._rest.close()
+        super().close()
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One connection. Below it get, put and post take a path and its query, and return the JSON to answer with, or None when they have answered
-    themselves. They are called for requests with the token; of others nothing is read but the headers."""
+    """One connection of somebody who has the token. Below it get, put and post take a path and its query, and return the JSON to answer with, or None when they
+    have answered themselves. They are called for requests with the token; of others nothing is read but the headers."""
 
     protocol_version = "HTTP/1.1"
     timeout = 120  # of a silent connection
     disable_nagle_algorithm = True
+    rbufsize = 0  # see setup
     token = None  # bytes
+
+    def __init__(self, connection, address, server, head):
+        self._head = head
+        super().__init__(connection, address, server)
+
+    def setup(self):
+        super().setup()
+        self.rfile = io.BufferedReader(Begun(self._head, self.rfile))
 
     def do_GET(self):
         self.respond(self.get)
@@ -99,22 +169,25 @@ class Handler(BaseHTTPRequestHandler):
             # The body may be unread: the connection is of no further use.
             self.close_connection = True
             self.send(rejected.status, json.dumps({"error": str(rejected)}).encode())
-        except (OSError, ValueError) as error:
+        except Exception as error:  # a bug, or a disk that fails: whoever asked is told, and nobody else notices
             self.close_connection = True
-            self.send(500, json.dumps({"error": str(error)}).encode())
+            self.send(500, json.dumps({"error": "%s: %s" % (type(error).__name__, error)}).encode())
 
     def authorized(self):
         """Whether the request has the token."""
-        for name in ("Authorization", "X-Ray-Authorization"):
-            scheme, _, given = self.headers.get(name, "").partition(" ")
-            if scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode("utf-8", "replace"), self.token):
-                return True
-        return False
+        return any(has_token(self.headers.get(name, "").encode("utf-8", "replace"), self.token) for name in ("Authorization", "X-Ray-Authorization"))
+
+    def length(self):
+        """The length of the request's body, None where it does not say it."""
+        text = self.headers.get("Content-Length")
+        if text is not None and not re.fullmatch("[0-9]{1,18}", text.strip()):
+            raise Rejected(400, "Content-Length is not a number")
+        return None if text is None else int(text)
 
     def body(self):
         """The request's JSON, of limited length."""
-        size = int(self.headers.get("Content-Length") or 0)
-        if not 0 <= size <= MAX_DOCUMENT:
+        size = self.length() or 0
+        if size > MAX_DOCUMENT:
             raise Rejected(413, "the request is longer than 4 MiB")
         try:
             body = json.loads(self.rfile.read(size).decode() or "{}", parse_constant=finite, parse_float=finite, parse_int=moderate)
@@ -122,6 +195,7 @@ class Handler(BaseHTTPRequestHandler):
             raise Rejected(400, "the request is not JSON")
         if not isinstance(body, dict):
             raise Rejected(400, "the request is not a JSON object")
+        shallow(body)
         return body
 
     def send(self, status, body):
@@ -149,20 +223,23 @@ class Handler(BaseHTTPRequestHandler):
     def send_log(self, path, offset):
         """A file from a byte on, as it is now. Raises FileNotFoundError."""
         with open(path, "rb") as f:
+            if descriptors.reserved(f.fileno(), part=0.5):
+                raise Rejected(503, "the keeper has too many clients for another log")
             size = os.fstat(f.fileno()).st_size
             f.seek(min(max(0, offset), size))
             left = size - f.tell()
+            block = f.read(min(left, PIECE))
+            if len(block) == left:
+                f.close()  # a client that reads slowly keeps no file open for what is sent at once
             try:
                 self.send_response(200)
                 self.send_header("Content-Type", "application/octet-stream")
                 self.send_header("Content-Length", str(left))
                 self.end_headers()
-                while left:
-                    block = f.read(min(left, PIECE))
-                    if not block:
-                        self.close_connection = True
-                        break
+                while block:
                     self.wfile.write(block)
                     left -= len(block)
+                    block = left and f.read(min(left, PIECE))
+                self.close_connection = self.close_connection or left > 0
             except OSError:
                 self.close_connection = True

@@ -96,7 +96,7 @@ def await_predecessor(files, run_dir, token):
     asked = threading.Event()
 
     class Predecessor(server.Handler):
-        """Takes the state, and closes the connection of everybody else."""
+        """Takes the state, and closes the connection of whoever else has the token."""
 
         def respond(self, call):
             self.close_connection = True
@@ -108,10 +108,9 @@ def await_predecessor(files, run_dir, token):
             self.send(200, b"{}")
             asked.set()
 
-    waiting = server.serve(Predecessor, HOST, PORT, token, look_every=0.5)
+    waiting = server.serve(Predecessor, HOST, PORT, token)
     asked.wait(PREDECESSOR)
-    waiting.shutdown()
-    waiting.server_close()
+    waiting.close()
 
 
 def run(run_dir):

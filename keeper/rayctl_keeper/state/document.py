@@ -14,6 +14,7 @@ from rayctl_keeper.state.reserves import reserves
 RESERVE = ".reserve"  # a file that is removed when the last document must be written to a full disk
 RESERVE_SIZE = 256 << 10  # the client takes it before it starts the keeper (launcher/keeper/rundir.go): where that fails nothing is begun
 RESERVE_KEPT, RESERVE_STEP = 128 << 10, 16 << 10  # for the last document; what other documents take of it at once
+LONGEST = 1e10  # seconds, 317 years: more than any duration of a cluster file (292), and so long from now wall() has still a year of four digits
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -73,7 +74,8 @@ class State:
 
     def __init__(self, orders, run_dir, log):
         self._run_dir, self._path = run_dir, os.path.join(run_dir, "state.json")
-        self._changed = threading.Condition()
+        lock = threading.RLock()
+        self._changed, self._served = threading.Condition(lock), threading.Condition(lock)  # the second is for drain(): it must not wake all who wait for a change
         self._log = log
         self._disk_full = False
         job = orders.get("job")
@@ -95,6 +97,7 @@ class State:
             "timeline": orders.get("timeline") or [], "attempts": orders.get("attempts") or [],
         }
         self._text = b""
+        self._encoded = None, 0, b""  # the document, its revision, and its bytes: hundreds may ask for them at once
         self._answering = 0
         self._watching = set()  # connections that got a document and will ask for the next one
         self.handed_over = False  # who has the last document may ask whether it is recorded (GET /v1/recorded)
@@ -125,7 +128,7 @@ class State:
                 return
             self._text = text
             self.doc["revision"] += 1
-            document = json.dumps(self.doc).encode()
+            document = self._bytes()
             self._changed.notify_all()
         self._save(document)
 
@@ -171,7 +174,14 @@ class State:
     def json(self):
         """The document as bytes."""
         with self._changed:
-            return json.dumps(self.doc).encode()
+            return self._bytes()
+
+    def _bytes(self):
+        doc, revision, text = self._encoded
+        if doc is not self.doc or revision != self.doc["revision"]:
+            text = json.dumps(self.doc).encode()
+            self._encoded = self.doc, self.doc["revision"], text
+        return text
 
     def wait(self, after, seconds, connection):
         """The document, when its revision is not what the client has, or after some seconds."""
@@ -180,25 +190,25 @@ class State:
             self._changed.wait_for(lambda: self.doc["revision"] != after, seconds)
             if self.handed_over or "exit" not in self.doc:
                 self._watching.add(connection)
-            self._changed.notify_all()
-            return json.dumps(self.doc).encode()
+            self._served.notify_all()
+            return self._bytes()
 
     def left(self, connection):
         """A connection of the API is closed."""
-        with self._changed:
+        with self._served:
             self._watching.discard(connection)
-            self._changed.notify_all()
+            self._served.notify_all()
 
     def answering(self, count):
         """The API counts the requests that it still has to answer."""
-        with self._changed:
+        with self._served:
             self._answering += count
-            self._changed.notify_all()
+            self._served.notify_all()
 
     def drain(self, seconds):
         """Waits until everybody who watches has got the last answer, also who is between two requests."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._answering == 0 and not self._watching, seconds)
+        with self._served:
+            self._served.wait_for(lambda: self._answering == 0 and not self._watching, seconds)
 
     def final(self, path, exit, log):
         """The last change: it is on the disk before any reader gets it."""
@@ -215,6 +225,7 @@ class State:
         with self._changed:
             self.doc = document
             self._changed.notify_all()
+            self._served.notify_all()
         self._log("phase Gone")
 
     def _save(self, document):

@@ -148,8 +148,9 @@ class Follows(unittest.TestCase):
             waiting = threading.Thread(target=pod.await_predecessor, args=(top, top, b"t0ken"), daemon=True)
             waiting.start()
             state = json.dumps({"attempt": 2, "timeline": [{}]}).encode()
-            for method, path, token in (("POST", "/v1/predecessor", "other"), ("POST", "/v1/end", "t0ken"), ("GET", "/v1/state", "t0ken"), ("PUT", "/v1/packages/x", "t0ken")):
-                self.assertIsNone(self.ask(port, method, path, token, state), path)
+            for method, path, token, want in (("POST", "/v1/predecessor", "other", 401), ("POST", "/v1/end", "t0ken", None), ("GET", "/v1/state", "t0ken", None),
+                                              ("PUT", "/v1/packages/x", "t0ken", None)):
+                self.assertEqual(self.ask(port, method, path, token, state), want, path)
             self.assertEqual(os.listdir(top), [])
             self.assertEqual(self.ask(port, "POST", "/v1/predecessor", "t0ken", state), 200)
             waiting.join(60)

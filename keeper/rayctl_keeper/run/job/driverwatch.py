@@ -1,11 +1,10 @@
 """The driver of the present attempt, as the keeper sees it: Ray's record of it, its process where that runs on this host, its log."""
 
 import os
-import select
 import time
 
 from rayctl_keeper.driver import rayjob
-from rayctl_keeper.host.process import pidfd_open
+from rayctl_keeper.host.process import pidfd_open, readable
 from rayctl_keeper.run.limits.waiting import LAZY, POLL
 from rayctl_keeper.state.model import Event, JobState
 
@@ -82,7 +81,7 @@ class DriverWatch:
     def await_end(self, limit):
         """Until its process has ended, where it is seen on this host, at most so many seconds: a driver whose supervisor was killed has a moment to write."""
         if self._fd is not None:
-            select.select([self._fd], [], [], limit)
+            readable([self._fd], limit)
 
     def pump(self):
         """Takes over what the driver has written since."""

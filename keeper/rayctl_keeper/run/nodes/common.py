@@ -4,10 +4,9 @@ import json
 import os
 import subprocess
 
-from rayctl_keeper.host import process
+from rayctl_keeper.host import descriptors, headfile, process
 from rayctl_keeper.host.portrange import Range
 from rayctl_keeper.host.ports import free_ports
-from rayctl_keeper.host import headfile
 from rayctl_keeper.node.files import nodedir
 from rayctl_keeper.node.gpus import measuring
 from rayctl_keeper.node.groups import members
@@ -198,7 +197,7 @@ class Nodes:
         """Starts a child in a session of its own; its output goes to keeper.log, except for what stdout and stderr say."""
         out = os.open(os.path.join(self.run_dir, "keeper.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
-            child = subprocess.Popen(argv, stdin=stdin, stdout=out if stdout is None else stdout, stderr=out if stderr is None else stderr, env=env, start_new_session=True)
+            child = subprocess.Popen(descriptors.as_given(argv, env), stdin=stdin, stdout=out if stdout is None else stdout, stderr=out if stderr is None else stderr, env=env, start_new_session=True)
         finally:
             os.close(out)
         self.children[child.pid] = (child, name)
