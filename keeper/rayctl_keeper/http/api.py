@@ -2,18 +2,16 @@
 
 import json
 import os
-import re
 import urllib.parse
 
 from rayctl_keeper.host import ports
-from rayctl_keeper.http import server
+from rayctl_keeper.http import bodies, server
 from rayctl_keeper.http.handover import HOLD, RECORDED
 from rayctl_keeper.http.mail import Conflict
 from rayctl_keeper.http.server import PIECE, Rejected
 
 MAX_WAIT = 60.0
 PATIENT = 8.0  # seconds for the main thread, which may be waiting for Ray's answer; clients wait for 10 (callTimeout in launcher/keeper/client.go)
-PACKAGE_NAME = re.compile(r"^package-[A-Za-z0-9._+!-]{1,200}\.(zip|whl|jar)$")
 
 
 def serve(listen, token, run_dir, state, driver_log, mail, handover=None):
@@ -49,10 +47,10 @@ class Handler(server.Handler):
         if path == "/v1/state":
             if "after" not in query:
                 return self.state.json()
-            return self.state.wait(int(query["after"]), min(MAX_WAIT, float(query.get("timeout", 20))), self)
+            return self.state.wait(number(query, "after"), min(MAX_WAIT, number(query, "timeout", 20, float)), self)
         if path == "/v1/log":
-            attempt = int(query.get("attempt", 0))
-            return self.send_attempt(self.driver_log.path(attempt), int(query.get("offset", 0)), attempt, self.state.doc["attempt"])
+            attempt = number(query, "attempt")
+            return self.send_attempt(self.driver_log.path(attempt), number(query, "offset"), attempt, self.state.doc["attempt"])
         if path == "/v1/recorded" and self.handover:
             return self.await_record()
         if path == "/v1/nodes" and not self.ended():
@@ -67,70 +65,50 @@ class Handler(server.Handler):
 
     def change_nodes(self, body):
         """What Ray's autoscaler asks for."""
-        body = {"launch": launch(body["launch"]) if body.get("launch") else None, "release": names(body.get("release") or []),
-                "unmet": names(body.get("unmet") or []), "held": counts(body.get("held"))}
-        self.mail.post("nodes", body)
-        if body.get("refusal"):
-            raise Rejected(409, body["refusal"])
+        self.order("nodes", bodies.nodes(body))
         return self.nodes()
+
+    def order(self, what, wish, patience=None):
+        """Has the main thread do it. A refusal is left in the wish."""
+        done = self.mail.post(what, wish) if patience is None else self.mail.post(what, wish, patience)
+        if wish.get("refusal"):
+            raise Rejected(409, wish["refusal"])
+        return done
 
     def scale(self, body):
         """What a user asks for."""
-        sizes = body.get("sizes", [body])  # one group's without a list: of a client before there were several
-        if not isinstance(sizes, list) or not sizes:
-            raise Rejected(400, "scale needs sizes")
-        wish = {"sizes": [size(one) for one in sizes]}
-        self.mail.post("scale", wish)
-        if wish.get("refusal"):
-            raise Rejected(409, wish["refusal"])
+        self.order("scale", bodies.scale(body))
         return self.state.json()
 
     def change(self, body):
         """A changed cluster file."""
-        wish = {"groups": {}, "scaling": {}}
-        wish.update((name, value) for name, value in body.items() if value is not None)
-        sizes = wish["groups"].values() if isinstance(wish["groups"], dict) else [None]
-        if not isinstance(wish.get("specHash"), str) or not amounts(wish.get("lifetime")) or not amounts(wish["scaling"]) \
-                or not all(isinstance(s, list) and len(s) == 3 and all(is_number(n) and isinstance(n, int) for n in s) for s in sizes):
-            raise Rejected(400, "change needs specHash, lifetime, groups and scaling")
-        if not self.mail.post("change", wish, patience=PATIENT):
+        if not self.order("change", bodies.change(body), PATIENT):
             raise Rejected(503, "the keeper has not taken the changed file yet")
-        if wish.get("refusal"):
-            raise Rejected(409, wish["refusal"])
         return self.state.json()
 
     def offers(self, body):
         """What a client submits in the keeper's stead."""
-        if not all(isinstance(body.get(name, ""), str) for name in ("id", "job", "error")) or not (body.get("job") or "0").isdigit():
-            raise Rejected(400, "offers needs id, job (a number), error (text) and take")
-        wish = dict(body)
-        if not self.mail.post("offers", wish):
+        wish = bodies.offers(body)
+        if not self.order("offers", wish):
             raise Rejected(503, "the keeper is busy")
         return json.dumps({"offer": wish["offer"]}).encode()
 
     def gpus(self, body):
         """What a pod has measured."""
-        texts, numbers = ("node", "begun", "message"), ("count", "seconds", "busySeconds", "idle")
-        if not all(isinstance(body.get(n), str) for n in texts) or not all(is_number(body.get(n)) for n in numbers):
-            raise Rejected(400, "gpus needs %s" % ", ".join(texts + numbers))
-        self.mail.gpus.take(body)
+        self.mail.gpus.take(bodies.gpus(body))
         return b"{}"
 
     def granted(self, body):
         """Since when a pod has its node."""
-        if body.get("part") not in ("head", "gang", "worker") or not is_number(body.get("at")):
-            raise Rejected(400, "granted needs part (head, gang or worker) and at")
-        if body["part"] == "worker" and not all(isinstance(body.get(name), str) for name in ("group", "pod")):
-            raise Rejected(400, "granted needs the group and the pod of a worker")
-        self.mail.post("granted", body)
+        self.order("granted", bodies.granted(body))
         return b"{}"
 
     def port(self, query):
         """A port of this host for a server of the cluster, such as Serve's."""
-        host, wanted = query.get("host", "127.0.0.1"), int(query.get("port", 0))
+        host, wanted = query.get("host", "127.0.0.1"), number(query, "port")
         try:
             return json.dumps({"port": ports.choose(host, wanted)}).encode()
-        except (OSError, OverflowError) as error:
+        except (OSError, OverflowError, ValueError) as error:
             raise Rejected(409, "port %d of %s cannot be used: %s" % (wanted, host, getattr(error, "strerror", None) or error))
 
     def await_record(self):
@@ -144,14 +122,15 @@ class Handler(server.Handler):
         if self.ended():
             raise Rejected(404, "the cluster has ended")
         name = urllib.parse.unquote(path[len("/v1/packages/"):])
-        if not path.startswith("/v1/packages/") or not PACKAGE_NAME.match(name):
+        if not path.startswith("/v1/packages/") or not bodies.matches(bodies.PACKAGE_NAME, name):
             raise Rejected(404, "packages are PUT to /v1/packages/package-HASH.zip")
-        if self.headers.get("Content-Length") is None:
+        size = self.length()
+        if size is None:
             raise Rejected(411, "Content-Length is missing")
         target = os.path.join(self.run_dir, name)
         temporary = "%s.%d.tmp" % (target, id(self))
         try:
-            self._store(temporary, int(self.headers["Content-Length"]))
+            self._store(temporary, size)
             os.replace(temporary, target)
         finally:
             if os.path.exists(temporary):
@@ -174,7 +153,7 @@ class Handler(server.Handler):
             return self.after_end(path)
         if path == "/v1/commit":
             try:
-                self.mail.take_commit(body)
+                self.mail.take_commit(bodies.commit(body))
             except Conflict as conflict:
                 raise Rejected(409, str(conflict))
             return self.state.json()
@@ -193,13 +172,13 @@ class Handler(server.Handler):
         what = path[len("/v1/"):]
         if path not in ("/v1/renew", "/v1/end", "/v1/extend", "/v1/disconnect", "/v1/leaving"):
             raise Rejected(404, "no such call: POST %s" % path)
-        check(what, body)
+        bodies.simple(what, body)
         if body.get("idle") is not None and self.state.doc["job"] is not None:
             raise Rejected(409, "a run has no idle limit: it ends with its driver")
         objection = self.mail.objection(body) if what == "extend" else None
         if objection:
             raise Rejected(409, objection)
-        self.mail.post(what, body, patience=PATIENT)  # the client shows what has changed
+        self.order(what, body, PATIENT)  # the client shows what has changed
         return self.state.json()
 
     def after_end(self, path):
@@ -209,56 +188,10 @@ class Handler(server.Handler):
             self.handover.conclude(RECORDED)
 
 
-NUMBERS = {"end": ("grace",), "extend": ("max", "maxBy", "idle"), "disconnect": ("after",), "renew": (), "leaving": ("seconds",)}
-WANTED = {"disconnect": "after", "leaving": "seconds"}
 
-
-def check(what, body):
-    """Refuses numbers that are not."""
-    for name in NUMBERS[what]:
-        value = body.get(name)
-        if value is not None and not is_number(value):
-            raise Rejected(400, "%s is not a number of seconds" % name)
-    if what in WANTED and body.get(WANTED[what]) is None:
-        raise Rejected(400, "%s is missing" % WANTED[what])
-    for name in ("by", "cause", "message"):
-        if not isinstance(body.get(name), (str, type(None))):
-            raise Rejected(400, "%s is no text" % name)
-
-
-def is_number(value):
-    """Whether it is one that is not negative."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
-
-
-def amounts(value):
-    """Whether it is an object of numbers."""
-    return isinstance(value, dict) and all(n is None or is_number(n) for n in value.values())
-
-
-def launch(wish):
-    """Refuses a request for nodes that is none."""
-    if not isinstance(wish, dict) or not all(isinstance(wish.get(name), kind) for name, kind in (("type", str), ("count", int), ("request", str))):
-        raise Rejected(400, "launch needs type, count and request")
-    return {name: wish[name] for name in ("type", "count", "request")}
-
-
-def size(wish):
-    """Refuses a size of a group that is none."""
-    if not isinstance(wish, dict) or not isinstance(wish.get("group"), str) or not isinstance(wish.get("min"), int) or not isinstance(wish.get("max"), (int, type(None))):
-        raise Rejected(400, "scale needs sizes, each with group, min, and max or none")
-    return {name: wish.get(name) for name in ("group", "min", "max")}
-
-
-def names(wish):
-    """Refuses what is no list of words."""
-    if not isinstance(wish, list) or not all(isinstance(name, str) for name in wish):
-        raise Rejected(400, "release and unmet need lists of text")
-    return wish
-
-
-def counts(wish):
-    """Refuses what are no numbers of nodes by type; None: nothing is said of them."""
-    if wish is not None and (not isinstance(wish, dict) or not all(isinstance(number, int) for number in wish.values())):
-        raise Rejected(400, "held needs a number of nodes for each type")
-    return wish
+def number(query, name, default=0, kind=int):
+    """A number of a request's query."""
+    try:
+        return kind(query.get(name, default))
+    except ValueError:
+        raise Rejected(400, "%s is not a number" % name)

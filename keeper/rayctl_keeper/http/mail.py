@@ -4,9 +4,12 @@ import json
 import os
 import threading
 import time
+import traceback
 
+from rayctl_keeper.http import bodies
+from rayctl_keeper.http.server import Rejected
 from rayctl_keeper.state.document import wall, write_atomically
-from rayctl_keeper.state.exits import End, duration
+from rayctl_keeper.state.exits import AttemptLost, End, duration
 from rayctl_keeper.state.model import Cause
 
 
@@ -14,11 +17,20 @@ class Conflict(Exception):
     """The commit differs from the one that was stored."""
 
 
+class Letter:
+    """A request to the main thread."""
+
+    def __init__(self, what, body):
+        self.what, self.body = what, body
+        self.read = threading.Event()
+        self.failure = None  # why it could not be handled
+
+
 class Mailbox:
     """Requests to the keeper's main thread. Other threads may call only hear, post and take_commit."""
 
-    def __init__(self, run_dir, bell, state, limits):
-        self._run_dir, self._bell, self._state, self._limits = run_dir, bell, state, limits
+    def __init__(self, run_dir, bell, state, limits, log):
+        self._run_dir, self._bell, self._state, self._limits, self._log = run_dir, bell, state, limits, log
         self._lock = threading.Lock()
         self._letters = []
         self._stdin = None
@@ -64,15 +76,19 @@ class Mailbox:
         return (self.commit or {}).get("packages") or []
 
     def post(self, what, body, patience=3.0):
-        """From the API: adds a request and waits up to patience seconds until the main thread has handled it; returns whether it was handled."""
-        read = threading.Event()
+        """From the API: adds a request and waits up to patience seconds until the main thread has handled it; returns whether it was handled. Raises Rejected if
+        it failed."""
+        letter = Letter(what, body)
         with self._lock:
-            self._letters.append((what, body, read))
+            self._letters.append(letter)
         self._bell.ring()
         if what == "end":
             self.abort()
             return False
-        return read.wait(patience)
+        handled = letter.read.wait(patience)
+        if letter.failure:
+            raise Rejected(500, letter.failure)
+        return handled
 
     def hear(self):
         """From the API: the client has sent a piece of a package. The main thread is not woken: it checks the lease when the lease is over."""
@@ -95,9 +111,16 @@ class Mailbox:
         """In the main thread: handles requests and the end of the client's pipe."""
         with self._lock:
             letters, self._letters = self._letters, []
-        for what, body, read in letters:
-            getattr(self, "_on_" + what)(body)
-            read.set()
+        for letter in letters:
+            try:
+                getattr(self, "_on_" + letter.what)(letter.body)
+            except (End, AttemptLost):
+                raise
+            except Exception as error:  # a bug: the one who asked is told, and the cluster lives on
+                self._log("POST /v1/%s failed: %s" % (letter.what, traceback.format_exc()))
+                letter.failure = "the keeper failed: %s: %s" % (type(error).__name__, error)
+            finally:
+                letter.read.set()
         if self._limits.since["lease"] is not None:  # not committed yet
             self._limits.restart("lease", max(self._limits.since["lease"], self.heard_at))
         self.look_for_commit()
@@ -113,10 +136,10 @@ class Mailbox:
             return
         try:
             with open(os.path.join(self._run_dir, "commit"), "rb") as f:
-                self.commit = json.loads(f.read().decode() or "{}")
+                self.commit = bodies.commit(json.loads(f.read().decode() or "{}"))
         except FileNotFoundError:
             return
-        except ValueError as error:
+        except (ValueError, AttributeError, RecursionError, Rejected) as error:
             raise End(Cause.SUBMIT_FAILED, "the commit document is damaged: %s" % error)
         self.committed()
 

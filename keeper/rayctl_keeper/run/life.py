@@ -47,7 +47,7 @@ class Keeper:
         """earlier: what a keeper before this one left, see keeper.predecessor. node_watch: see run/end/warned.py."""
         self.orders, self.run_dir, self.nodes, self.state, self.log = orders, run_dir, nodes, state, log
         self.limits = Limits(orders.get("lifetime") or {}, time.monotonic())
-        self.mail = Mailbox(run_dir, bell, state, self.limits)
+        self.mail = Mailbox(run_dir, bell, state, self.limits, log)
         self.driver_log = DriverLog(run_dir, lambda: Dashboard(nodes.dashboard, token), log)
         self.gang = Gang(orders, nodes, state)
         self.elastic = Joined(orders, self.gang, state) if nodes.external else Elastic(orders, run_dir, nodes, self.gang, state, log)

@@ -31,7 +31,7 @@ class AnUpload(unittest.TestCase):
         orders = {"name": "n", "launcher": "kuberay", "lifetime": {}, "groups": [{"name": "head", "count": 1}], "job": None}
         self.limits = Limits({"lease": LEASE}, time.monotonic() - LEASE + 1)  # it falls due in a second
         self.run_dir, state = directory.name, State(orders, directory.name, lambda _: None)
-        self.box = Mailbox(self.run_dir, Quiet(), state, self.limits)
+        self.box = Mailbox(self.run_dir, Quiet(), state, self.limits, lambda text: None)
         _, port = api.serve("127.0.0.1:0", "t0ken", self.run_dir, state, None, self.box)
         self.client = http.client.HTTPConnection("127.0.0.1", port)
         self.addCleanup(self.client.close)

@@ -1,5 +1,7 @@
 """The clock of a cluster: which limit ends it, and when. Pure: all times come in as monotonic seconds."""
 
+from rayctl_keeper.state.document import LONGEST
+
 
 class Limits:
     """Limits in seconds; 0 or None is none. Each has a moment from which it counts, None while it does not."""
@@ -34,8 +36,8 @@ class Limits:
             self.since[name] = now
 
     def prolong(self, name, seconds):
-        """The limit falls due that much later."""
-        self.seconds[name] += float(seconds)
+        """The limit falls due that much later, but not so late that the moment could not be written."""
+        self.seconds[name] = min(LONGEST, self.seconds[name] + float(seconds))
 
     def left(self, name, now):
         """Seconds until the limit falls due, all of them while it does not count; None: it never does."""
