@@ -71,10 +71,19 @@ func TestKillKeeperAndSupervisors(t *testing.T) {
 	}
 }
 
-// Only the keeper is killed, while Ray starts; supervisors notice by their pipe.
+// Only the keeper is killed, while Ray starts; supervisors notice by their pipe. Before that all processes of another cluster are killed together: the directory of its
+// node stays until this cluster's node removes it.
 func TestKillKeeperWhileStarting(t *testing.T) {
 	t.Parallel()
+	killed := newRig(t, forever, nil).start(nil)
+	killed.eventually("Ray is starting", func() bool { return len(killed.directories()) == 1 && len(killed.processes()) > 2 })
+	killed.killAll()
+	left := killed.directories()
+	if len(left) != 1 {
+		t.Fatalf("left of a cluster whose processes were all killed: %v", left)
+	}
 	r := newRig(t, forever, nil).start(nil)
+	r.eventually("the next node removes it", func() bool { return len(killed.directories()) == 0 })
 	r.eventually("Ray is starting", func() bool { return len(r.directories()) == 1 && len(r.processes()) > 2 })
 	r.kill(r.cmd.Process.Pid)
 	r.nothingLeft()

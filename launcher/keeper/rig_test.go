@@ -261,6 +261,22 @@ func (r *rig) kill(pids ...int) {
 	}
 }
 
+// killAll sends SIGKILL to all processes of the cluster, none of which can act in between.
+func (r *rig) killAll() {
+	r.t.Helper()
+	for _, number := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
+		for range 2 { // what was begun during the first look
+			for _, line := range r.processes() {
+				text, _, _ := strings.Cut(line, " ")
+				pid, err := strconv.Atoi(text)
+				r.must(err)
+				_ = syscall.Kill(pid, number) // it may have ended
+			}
+		}
+	}
+	r.eventually("all processes are killed", func() bool { return len(r.processes()) == 0 })
+}
+
 // pidOf finds a process of the cluster by a part of its command line.
 func (r *rig) pidOf(part string) int {
 	r.t.Helper()

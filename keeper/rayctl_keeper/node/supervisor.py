@@ -16,7 +16,7 @@ import sys
 from rayctl_keeper import program
 from rayctl_keeper.host import address, process
 from rayctl_keeper.node import guard
-from rayctl_keeper.node.files import nodedir, nodelogs, scratch
+from rayctl_keeper.node.files import left, nodedir, nodelogs, scratch
 from rayctl_keeper.node.files.rest import save_rest
 from rayctl_keeper.node.gpus import measuring
 from rayctl_keeper.node.groups import members
@@ -96,6 +96,7 @@ class Supervisor:
         self.make_directory()
         self.report("starting", self.last_failure)
         child = self.start()
+        left.remove_beside(self.directory, nodedir.remove)
         code = None
         while code is None:
             ready = self.bell.wait(None, self.watch + (self.gpus.fds() if self.gpus else []) + (self.head.fds() if self.head else []))

@@ -9,7 +9,7 @@ import os
 import shutil
 import stat
 
-from rayctl_keeper.node.files import scratch
+from rayctl_keeper.node.files import left, scratch
 
 SPILLED = "s"  # a link to the node's directory elsewhere, for what Ray spills
 RAYS = "t"  # Ray's part; short, because sockets below it may have at most 107 bytes (sun_path in unix(7))
@@ -38,10 +38,11 @@ def make(root):
 
 def lock(directory):
     """Keeps cleaners away from what is in the directory and old, as long as the descriptor that is returned is open: systemd-tmpfiles leaves locked directories
-    alone (tmpfiles.d(5), "Age"). None where there are no such locks."""
+    alone (tmpfiles.d(5), "Age"), and so does left.py. None where there are no such locks."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        left.mark(directory)
     except OSError:
         os.close(descriptor)
         return None
@@ -69,6 +70,7 @@ def remove(directory):
         target = ""
     if os.path.basename(target) == os.path.basename(directory):  # as spill_into makes it
         shutil.rmtree(target, ignore_errors=True)
+    shutil.rmtree(rays(directory), ignore_errors=True)  # first: until all that takes long is gone, the mark of left.py stays
     shutil.rmtree(directory, ignore_errors=True)
     scratch.remove(os.path.dirname(directory))
 
