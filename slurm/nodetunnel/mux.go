@@ -25,10 +25,11 @@ type mux struct {
 
 	mu      sync.Mutex
 	conns   map[uint32]*muxConn
-	number  uint32   // of the next connection
-	reader  *muxConn // whose user reads frames now
-	standIn *muxConn // for a writer who waits
-	relief  int      // count of the frame that it is not needed for any more
+	number  uint32          // of the next connection
+	reader  *muxConn        // whose user reads frames now
+	standIn *muxConn        // for a writer who waits
+	relief  int             // count of the frame that it is not needed for any more
+	resets  map[uint32]bool // by the number of a closed connection: the far end is being told
 	heard   time.Time
 	probed  time.Time // zero: no probe is under way
 	err     error     // why it is cut
@@ -48,7 +49,7 @@ const (
 	muxHeader = 12
 	muxFrame  = 64 << 10 // with its header as much as a pipe holds: one write, and one read
 
-	frameData, frameWindow, framePing = 0, 1, 2
+	frameData, frameWindow, framePing, frameGoAway = 0, 1, 2, 3
 
 	flagSYN, flagACK, flagFIN, flagRST = 1, 2, 4, 8
 )
@@ -63,7 +64,7 @@ const (
 )
 
 func newMux(pipe pipes) *mux {
-	m := &mux{pipe: pipe, in: bufio.NewReaderSize(pipe, muxFrame), conns: map[uint32]*muxConn{}, heard: time.Now()}
+	m := &mux{pipe: pipe, in: bufio.NewReaderSize(pipe, muxFrame), conns: map[uint32]*muxConn{}, resets: map[uint32]bool{}, heard: time.Now()}
 	m.standIn = m.conn(0)
 	m.number = 1 // those of a client are odd
 	m.probe = time.AfterFunc(probeEvery, m.ask)
@@ -196,6 +197,9 @@ func (m *mux) readFrame() error {
 		return err
 	}
 	kind, flags := header[1], binary.BigEndian.Uint16(header[2:])
+	if header[0] != 0 || kind > frameGoAway {
+		return fmt.Errorf("%.12q is no frame", header)
+	}
 	number, length := binary.BigEndian.Uint32(header[4:]), binary.BigEndian.Uint32(header[8:])
 	size := muxHeader
 	if kind == frameData {
@@ -208,25 +212,31 @@ func (m *mux) readFrame() error {
 	if err != nil {
 		return err
 	}
-	known := m.take(kind, flags, number, length, whole[muxHeader:])
+	err = m.take(kind, flags, number, length, whole[muxHeader:])
 	_, _ = m.in.Discard(size) // it is there: it was peeked at
-	if !known && flags&(flagFIN|flagRST) == 0 {
-		go m.write(frameWindow, flagRST, number, 0, nil) //nolint:errcheck // a failure cuts the stream; and who reads must not wait for a write
-	}
-	return nil
+	return err
 }
 
-// take hands a frame to its connection; false if that is closed.
-func (m *mux) take(kind byte, flags uint16, number, length uint32, content []byte) bool {
+// take hands a frame to its connection. It returns an error for what no far end sends that keeps to the windows: otherwise it could have us store any amount.
+func (m *mux) take(kind byte, flags uint16, number, length uint32, content []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.heard = time.Now()
 	if kind != frameData && kind != frameWindow {
-		return true
+		return nil
+	}
+	if number%2 == 0 || number >= m.number {
+		return fmt.Errorf("a frame for connection %d, which was never opened", number)
 	}
 	c := m.conns[number]
 	if c == nil {
-		return false
+		if flags&(flagFIN|flagRST) == 0 {
+			m.tellClosed(number)
+		}
+		return nil
+	}
+	if len(c.arrived)+len(content) > windowSize {
+		return fmt.Errorf("more than the %d bytes that connection %d takes", windowSize, number)
 	}
 	if kind == frameWindow {
 		c.credit += length
@@ -238,7 +248,21 @@ func (m *mux) take(kind byte, flags uint16, number, length uint32, content []byt
 	if c.waiting > 0 {
 		c.changed.Broadcast()
 	}
-	return true
+	return nil
+}
+
+// tellClosed resets a connection that is closed here. Who reads must not wait for a write; one is enough for all frames that come meanwhile. m.mu is locked.
+func (m *mux) tellClosed(number uint32) {
+	if m.resets[number] {
+		return
+	}
+	m.resets[number] = true
+	go func() {
+		_ = m.write(frameWindow, flagRST, number, 0, nil) // a failure cuts the stream
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.resets, number)
+	}()
 }
 
 // ask sends a probe while somebody reads, and cuts a stream that stays silent after it.

@@ -14,13 +14,19 @@ import sys
 from rayctl_keeper.host import proof
 
 HEADER = struct.Struct(">BBHII")
-DATA, WINDOW, PING, GOAWAY = range(4)
+DATA, WINDOW, PING, GOAWAY = KINDS = range(4)
 SYN, ACK, FIN, RST = 1, 2, 4, 8
 FIRST_WINDOW = 256 << 10  # of each stream in each direction, yamux's own
 WINDOW_SIZE = 4 << 20  # of what we take: on a busy machine answers are late
 PIPE = 64 << 10  # bytes that a pipe holds
 CHUNK = PIPE - HEADER.size  # a frame is one write
 LOOK = 20  # milliseconds between looks at who has accepted a connection
+LONGEST_TARGET = 1024  # bytes of "host:port\n"
+NO_SIGNAL = getattr(socket, "MSG_NOSIGNAL", 0)  # a connection that its far end has reset must not end all the others by SIGPIPE
+
+
+class Garbage(Exception):
+    """What came is no frame, or one that no client sends."""
 
 
 class Stream:
@@ -97,7 +103,9 @@ class Relay:
         """Acts on what has arrived whole."""
         at = 0
         while len(self.buffered) - at >= HEADER.size:
-            _, kind, flags, number, length = HEADER.unpack_from(self.buffered, at)
+            version, kind, flags, number, length = HEADER.unpack_from(self.buffered, at)
+            if version != 0 or kind not in KINDS or kind == DATA and length > WINDOW_SIZE:
+                raise Garbage("%r is no frame" % bytes(self.buffered[at:at + HEADER.size]))
             size = HEADER.size + (length if kind == DATA else 0)
             if len(self.buffered) - at < size:
                 break
@@ -114,6 +122,8 @@ class Relay:
         if kind == GOAWAY:
             return
         if flags & SYN:
+            if number in self.streams:
+                self.drop(self.streams[number])
             self.streams[number] = Stream(number)
             self.send(WINDOW, ACK, number, WINDOW_SIZE - FIRST_WINDOW)
         stream = self.streams.get(number)
@@ -136,12 +146,14 @@ class Relay:
         if stream.socket is None:
             stream.target += data
             line, newline, data = stream.target.partition(b"\n")
-            if not newline:
+            if not newline and len(line) < LONGEST_TARGET:
                 return
             stream.passed_on = len(line) + 1
-            if not self.connect(stream, line.decode()):
+            if not self.connect(stream, line.decode("utf-8", "replace")):
                 return
         stream.pending += data
+        if len(stream.pending) > WINDOW_SIZE:
+            raise Garbage("more than the %d bytes that connection %d takes" % (WINDOW_SIZE, stream.number))
         self.flush(stream)
 
     def connect(self, stream, target):
@@ -154,7 +166,7 @@ class Relay:
             stream.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.connected[stream.socket.fileno()] = stream
             return True
-        except (OSError, ValueError):
+        except (OSError, ValueError, OverflowError):
             stream.socket = None
             self.reset(stream)
             return False
@@ -169,7 +181,7 @@ class Relay:
             if not self.proven(stream):
                 return
             if stream.pending:
-                sent = stream.socket.send(stream.pending)
+                sent = stream.socket.send(stream.pending, NO_SIGNAL)
                 del stream.pending[:sent]
                 self.tell(stream, sent)
             if stream.finished and not stream.pending:
@@ -240,3 +252,5 @@ def main(_arguments):
         Relay().run()
     except (BrokenPipeError, KeyboardInterrupt):
         sys.exit(0)
+    except Garbage as error:
+        sys.exit("the client's end of the tunnel: %s" % error)
