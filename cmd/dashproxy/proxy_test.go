@@ -2,15 +2,14 @@ package dashproxy
 
 import (
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/ownpeers"
 )
 
 // TestProxy acts as a browser that follows the pages: an entry gives access once, everything else gives none.
@@ -27,7 +26,7 @@ func TestProxy(t *testing.T) {
 	used := 0
 	p.Used = func() { used++ }
 	server.Config.Handler = p
-	server.Listener = &OwnPeers{Listener: server.Listener}
+	server.Listener = &ownpeers.Listener{Listener: server.Listener}
 	server.Start()
 	defer server.Close()
 	get := func(path, host string, headers ...string) (int, string, *http.Response) {
@@ -124,32 +123,5 @@ func TestProxy(t *testing.T) {
 	}
 	if _, body, _ := get("/", "", credentials(other[1])); body != "Bearer T " {
 		t.Errorf("the dashboard saw %q", body)
-	}
-}
-
-// TestOwnPeers recognises a connection of this user, and rejects one without an owner.
-func TestOwnPeers(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	near, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer near.Close()
-	far, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer far.Close()
-	for _, conn := range []net.Conn{near, far} {
-		if uid, found := owner(conn); !found || uid != os.Geteuid() {
-			t.Errorf("a connection of this process is of %d, %t", uid, found)
-		}
-	}
-	if uid, found := ownerOf("/proc/self/net/tcp", hexAddress(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}), hexAddress(near.LocalAddr().(*net.TCPAddr))); found {
-		t.Errorf("no connection belongs to %d", uid)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/ownpeers"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
@@ -61,9 +62,11 @@ func (r *Keeper) prepare(ctx context.Context, p *objects.Plan) (err error) {
 	if r.root, err = os.MkdirTemp("", "rayctl-keeper-"); err != nil {
 		return err
 	}
-	if r.gate, err = (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0"); err != nil {
+	gate, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
 		return err
 	}
+	r.gate = &ownpeers.Listener{Listener: gate}
 	orders := p.Orders()
 	orders.Start.Dashboard = "http://" + r.gate.Addr().String()
 	orders.Listen, orders.Advertise, orders.DashboardHost, orders.Signals, orders.WatchStdin = "127.0.0.1:0", "127.0.0.1", "127.0.0.1", nil, true

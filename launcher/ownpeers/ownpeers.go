@@ -1,18 +1,23 @@
-package dashproxy
+// Package ownpeers keeps other users of the machine out of a loopback listener.
+package ownpeers
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
 )
 
-// OwnPeers is a loopback listener that accepts only this user and root, because any user of the machine may connect to loopback. On systems other
-// than Linux a connection's user is unknown, and OwnPeers accepts all.
-type OwnPeers struct {
+// Listener is a loopback listener that accepts only this user and root, because any user of the machine may connect to loopback. On systems other
+// than Linux a connection's user is unknown, and Listener accepts all.
+type Listener struct {
 	net.Listener
 	// Refused is called with the id of another user whose connection was closed, once for each user. That user gets no reason.
 	Refused func(uid int)
@@ -20,9 +25,13 @@ type OwnPeers struct {
 }
 
 // Accept implements net.Listener.
-func (l *OwnPeers) Accept() (net.Conn, error) {
+func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
+		if scarce(err) {
+			time.Sleep(pause) // the connection waits, and nothing says when there is a descriptor
+			continue
+		}
 		if err != nil || runtime.GOOS != "linux" {
 			return conn, err
 		}
@@ -37,8 +46,16 @@ func (l *OwnPeers) Accept() (net.Conn, error) {
 	}
 }
 
+// pause of a listener that cannot accept.
+const pause = 50 * time.Millisecond
+
+// scarce tells whether the process or the system has no descriptor or memory for a connection now: somebody opens too many.
+func scarce(err error) bool {
+	return slices.ContainsFunc([]error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}, func(e error) bool { return errors.Is(err, e) })
+}
+
 // refuse calls Refused, once for each user.
-func (l *OwnPeers) refuse(uid int) {
+func (l *Listener) refuse(uid int) {
 	if l.Refused == nil || l.told[uid] {
 		return
 	}

@@ -1,4 +1,4 @@
-package dashproxy
+package ownpeers
 
 import (
 	"io"
@@ -12,16 +12,16 @@ import (
 	"github.com/rayctl/rayctl/test/needs"
 )
 
-// TestOwnPeersOfAnotherUser: another user's connection is closed unread, also over an IPv6 socket, and so is one that its program closed at
+// TestOfAnotherUser: another user's connection is closed unread, also over an IPv6 socket, and so is one that its program closed at
 // once. This user's next connection is accepted.
-func TestOwnPeersOfAnotherUser(t *testing.T) {
+func TestOfAnotherUser(t *testing.T) {
 	needs.Root(t)
 	all, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	refused := make(chan int, 10)
-	l := &OwnPeers{Listener: all, Refused: func(uid int) { refused <- uid }}
+	l := &Listener{Listener: all, Refused: func(uid int) { refused <- uid }}
 	defer l.Close()
 	port := l.Addr().(*net.TCPAddr).Port
 	taken := make(chan string)
@@ -104,4 +104,64 @@ func connectAs(t *testing.T, uid int, to syscall.Sockaddr) *os.File {
 	f := os.NewFile(uintptr(r.fd), "connection")
 	t.Cleanup(func() { f.Close() })
 	return f
+}
+
+// TestOwner recognises a connection of this user, and rejects one without an owner.
+func TestOwner(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	near, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer near.Close()
+	far, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer far.Close()
+	for _, conn := range []net.Conn{near, far} {
+		if uid, found := owner(conn); !found || uid != os.Geteuid() {
+			t.Errorf("a connection of this process is of %d, %t", uid, found)
+		}
+	}
+	if uid, found := ownerOf("/proc/self/net/tcp", hexAddress(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}), hexAddress(near.LocalAddr().(*net.TCPAddr))); found {
+		t.Errorf("no connection belongs to %d", uid)
+	}
+}
+
+// scarceListener has no descriptors for a while.
+type scarceListener struct {
+	net.Listener
+	tries int
+}
+
+func (l *scarceListener) Accept() (net.Conn, error) {
+	if l.tries++; l.tries < 3 {
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	}
+	return l.Listener.Accept()
+}
+
+// TestScarce: a lack of descriptors is none of the listener's ends.
+func TestScarce(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := &Listener{Listener: &scarceListener{Listener: l}}
+	defer own.Close()
+	near, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer near.Close()
+	far, err := own.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	far.Close()
 }
