@@ -7,6 +7,7 @@ from rayctl_keeper.state.document import LONGEST
 
 MANY = 1000000  # nodes
 LONG, LIST = 64 << 10, 10000  # characters of a text, texts of a list
+LONGEST_CAUSE = 64  # characters
 PACKAGE_NAME = re.compile(r"package-[A-Za-z0-9._+!-]{1,200}\.(zip|whl|jar)")
 PACKAGE_URI = re.compile(r"gcs://[A-Za-z0-9._+!-]{1,250}")
 SECONDS = {"end": ("grace",), "extend": ("max", "maxBy", "idle"), "disconnect": ("after",), "renew": (), "leaving": ("seconds",)}
@@ -33,6 +34,8 @@ def simple(what, body):
     for name in ("by", "cause", "message"):
         if body.get(name) is not None and not is_text(body[name]):
             raise Rejected(400, "%s is no text, or longer than %d KiB" % (name, LONG >> 10))
+    if len(body.get("cause") or "") > LONGEST_CAUSE:
+        raise Rejected(400, "cause is longer than %d characters" % LONGEST_CAUSE)
     return body
 
 

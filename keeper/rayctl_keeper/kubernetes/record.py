@@ -217,4 +217,5 @@ def message(state):
         packed = b"z:" + base64.b64encode(zlib.compress(text, 9))
         if len(packed) <= MESSAGE_LIMIT:
             return packed
-    return json.dumps({"exit": state["exit"], "phase": Phase.GONE, "since": state.get("since")})[:MESSAGE_LIMIT].encode()
+    short = dict(state["exit"], message=(state["exit"].get("message") or "")[:250], by=(state["exit"].get("by") or "")[:50])  # a character may have 12 bytes
+    return json.dumps({"exit": short, "phase": Phase.GONE, "since": state.get("since")}).encode()

@@ -117,6 +117,14 @@ class Joins(unittest.TestCase):
             self.assertAlmostEqual(listed + former[0]["nodeSeconds"], sum(seconds_of(a["released"]) - seconds_of(a["granted"]) for a in state["allocations"][:count]), places=1)
             self.assertEqual(found.get("attempts"), state["attempts"])
 
+    def test_record_of_a_long_sentence(self):
+        """The message of an end may be anybody's who has the token: the record is one that can be read."""
+        chars = random.Random(1)
+        noise = "".join(chr(0x10000 + chars.randrange(1 << 16)) for _ in range(10000))
+        text = record.message({"exit": {"code": 3, "cause": "x" * 64, "message": noise, "by": noise}, "timeline": [], "nodes": [], "attempts": [], "since": wall(1)})
+        self.assertLessEqual(len(text), 4096)
+        self.assertEqual(json.loads(text.decode())["exit"]["code"], 3)
+
 
 if __name__ == "__main__":
     unittest.main()
