@@ -113,6 +113,19 @@ func (l *Launcher) DialNode(ctx context.Context, id launcher.ID, node string, po
 	return transport.DialPod(ctx, c.TransportAPI(), pod.Name, port)
 }
 
+// ReachNode begins a port-forward to a node's pod.
+func (l *Launcher) ReachNode(ctx context.Context, id launcher.ID, node string) error {
+	c, err := l.kube(ctx)
+	if err != nil {
+		return err
+	}
+	pod, err := observe.Node(ctx, c, id, node)
+	if err != nil {
+		return err
+	}
+	return transport.ReachPod(ctx, c.TransportAPI(), pod.Name)
+}
+
 // Exec runs a command in the Ray container of a node's pod, whose environment is that of `ray start`.
 func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequest) (int, error) {
 	c, err := l.kube(ctx)

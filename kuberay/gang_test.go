@@ -38,6 +38,15 @@ func TestGang(t *testing.T) {
 		t.Errorf("%d pods of %s have a node, and %d of %s", whole, runs.id, none, waits.id)
 	}
 	waits.until(t, "a reason to wait", func(st launcher.Status) bool { return st.Phase == runstate.Queued && st.Reason.Message != "" })
+	for _, r := range gangs { // ls and status: one observation
+		kubetest.Await(t, "ls and status of "+string(r.id)+" to agree", func(ctx context.Context) error {
+			listed, watched, err := conformance.Looks(ctx, b.l, r.id)
+			if err == nil && listed != watched {
+				err = fmt.Errorf("ls: %s\nstatus: %s", listed, watched)
+			}
+			return err
+		})
+	}
 	b.release(t, runs.id)
 	runs.wantEnd(t, "succeeded", 0, "begun\ndone\n")
 	waits.printed(t, "begun\n")

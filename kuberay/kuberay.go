@@ -68,6 +68,8 @@ var (
 	_ launcher.Launcher        = (*Launcher)(nil)
 	_ launcher.Execer          = (*Launcher)(nil)
 	_ launcher.NodeDialer      = (*Launcher)(nil)
+	_ launcher.NodeReacher     = (*Launcher)(nil)
+	_ launcher.Searcher        = (*Launcher)(nil)
 	_ launcher.Checker         = (*Launcher)(nil)
 	_ launcher.NetworkRenderer = (*Launcher)(nil)
 	_ launcher.Forgetter       = (*Launcher)(nil)

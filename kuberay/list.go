@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -25,7 +26,7 @@ func (l *Launcher) List(ctx context.Context, sel launcher.Selector) ([]launcher.
 	if err != nil {
 		return nil, err
 	}
-	all, err := observe.All(ctx, c, sel)
+	all, whole, err := observe.All(ctx, c, sel)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +47,10 @@ func (l *Launcher) List(ctx context.Context, sel launcher.Selector) ([]launcher.
 			s = l.living(&due.Judge{Namespace: c.Namespace, ID: id}, o, states[name], "")
 		default:
 			s = observe.LivingStatus(id, c.Namespace, o, nil, "")
-			s.Reason, s.Unreachable = runstate.Reason{}, "" // it may be another one with what was not read
+			s.Unreachable = "" // the keeper was not asked
+		}
+		if early := []runstate.Phase{runstate.Queued, runstate.Provisioning, runstate.Starting}; !whole && slices.Contains(early, s.Phase) {
+			s.Reason, s.Due = runstate.Reason{}, nil // they may be others with what was not read
 		}
 		s.Theirs = s.Ours && !observe.SameOwner(s.Owner, l.owner)
 		if matches(s, sel) {
@@ -55,6 +59,13 @@ func (l *Launcher) List(ctx context.Context, sel launcher.Selector) ([]launcher.
 	}
 	slices.SortStableFunc(out, func(a, b launcher.Status) int { return a.Created.Compare(b.Created) })
 	return out, nil
+}
+
+// Searches reports whether a cluster with this Status.Where is in the namespace that List reads.
+func (l *Launcher) Searches(ctx context.Context, where string) bool {
+	c, err := l.kube(ctx)
+	namespace, _, _ := strings.Cut(where, "/")
+	return err == nil && namespace == c.Namespace
 }
 
 // keepersOf asks the keepers that run for their states, as Watch does. One that does not answer is left out.

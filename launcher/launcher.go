@@ -195,6 +195,14 @@ type (
 	ToolFinder interface {
 		FindTools(ctx context.Context, id ID) (string, error)
 	}
+	// Searcher is of a launcher that lists the clusters of one place alone, such as a namespace. Searches reports whether a cluster with this Status.Where is in it.
+	Searcher interface {
+		Searches(ctx context.Context, where string) bool
+	}
+	// NodeReacher reports why DialNode could not reach a node, whatever the port; nil: it could. It connects to no port, of which some serve one connection alone.
+	NodeReacher interface {
+		ReachNode(ctx context.Context, id ID, node string) error
+	}
 	// NodeDialer opens a TCP connection to a port on a node of the cluster, as seen from that node (127.0.0.1:port).
 	NodeDialer interface {
 		DialNode(ctx context.Context, id ID, node string, port int) (net.Conn, error)

@@ -71,6 +71,20 @@ func NewReceipt(r *Result) *Receipt {
 	return rc
 }
 
+// Status is the last status of the cluster, as far as its receipt has it.
+func (rc *Receipt) Status() Status {
+	s := Status{
+		Name: rc.Name, Launcher: rc.Launcher, Owner: rc.Owner, Ours: true, SpecHash: rc.SpecHash, Where: rc.Where,
+		Phase: runstate.Gone, Reason: runstate.Reason{Code: rc.Exit.Cause, Message: rc.Exit.Message}, Since: rc.Ended, Created: rc.Created, Attempt: max(1, len(rc.Attempts)),
+		GPUs: rc.GPUs, Allocations: rc.Allocations, FormerAllocations: rc.FormerAllocations, Head: runstate.Head{RayVersion: rc.RayVersion, FastStart: rc.FastStart},
+		EndedSubmissions: rc.EndedSubmissions, Timeline: rc.Timeline, Attempts: rc.Attempts, Exit: clone(&rc.Exit),
+	}
+	if rc.State != "" {
+		s.Job = &runstate.Job{SubmissionID: rc.SubmissionID, State: rc.State, Entrypoint: rc.Command, OutputDir: rc.OutputDir, Prepare: rc.Prepare}
+	}
+	return s
+}
+
 // WriteText prints the receipt for a person.
 func (rc *Receipt) WriteText(w io.Writer) error {
 	var b strings.Builder

@@ -43,8 +43,8 @@ func NewResult(s Status, log LogInfo, open LogOpener) *Result {
 	return &Result{Status: s, Log: log, open: open}
 }
 
-// recordless is the result of a cluster whose record was deleted with it: the Status seen last, and no log.
-func recordless(last Status) *Result {
+// Recordless is the result of a cluster whose record is not there or cannot be read: the Status seen last, and no log.
+func Recordless(last Status) *Result {
 	return NewResult(last, LogInfo{Missing: [][2]int64{{0, -1}}}, func(context.Context, int, int64) (io.ReadCloser, error) {
 		return io.NopCloser(strings.NewReader("")), nil
 	})

@@ -103,6 +103,11 @@ func runPortForward(ctx context.Context, a *app.App, o *portForwardOptions) erro
 	if err != nil {
 		return err
 	}
+	if r, able := c.Launcher.(launcher.NodeReacher); able {
+		if err := r.ReachNode(ctx, c.ID, o.node); err != nil {
+			return err
+		}
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, p := range o.ports {
 		if p.remote == rayDashboardPort && o.node == "" {

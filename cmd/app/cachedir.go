@@ -19,14 +19,21 @@ import (
 	"github.com/rayctl/rayctl/launcher/wholefile"
 )
 
-// CacheDir is rayctl's directory for data that may be lost without harm.
-func (a *App) CacheDir(parts ...string) (string, error) {
+// CacheDir is rayctl's directory for data that may be lost without harm. It is made if it does not exist.
+func (a *App) CacheDir(parts ...string) (string, error) { return a.cacheDir(trust.MakeDir, parts) }
+
+// ReadCacheDir is CacheDir for readers: the directory may not exist.
+func (a *App) ReadCacheDir(parts ...string) (string, error) {
+	return a.cacheDir(trust.CheckDir, parts)
+}
+
+func (a *App) cacheDir(use func(path string) error, parts []string) (string, error) {
 	base := a.Getenv("XDG_CACHE_HOME")
 	if base == "" {
 		base = filepath.Join(a.Getenv("HOME"), ".cache")
 	}
 	dir := filepath.Join(append([]string{base, "rayctl"}, parts...)...)
-	if err := trust.MakeDir(dir); err != nil {
+	if err := use(dir); err != nil {
 		return "", launcher.Fail(runstate.CodePermission, err, "set XDG_CACHE_HOME to a directory that only you may write to", "the cache directory %s cannot be used: %v", dir, err)
 	}
 	return dir, nil
@@ -50,6 +57,9 @@ func (a *App) RememberLaunch(c *config.Loaded) {
 
 // Launched reports whether this machine remembers the launch of a cluster of this name.
 func (a *App) Launched(name string) bool { return a.launched().Has(name) }
+
+// MayLive reports whether this machine has launched a cluster of this name whose end it has not seen.
+func (a *App) MayLive(name string) bool { return a.launched().MayLive(name) }
 
 // LaunchEnded is called for a cluster that has ended.
 func (a *App) LaunchEnded(name string) {

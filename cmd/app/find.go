@@ -144,20 +144,27 @@ func (a *App) named(ctx context.Context, ls []launcher.Launcher, c *config.Loade
 	}
 	chosen := ls[0]
 	if len(ls) > 1 || chosen.Name() == spec.Fallback() { // where a list costs nothing, nothing is claimed of a cluster that does not exist
-		there := false
+		var there, silent launcher.Launcher
+		var why error
 		for _, l := range ls {
 			found, err := l.List(ctx, launcher.Selector{Names: []string{name}, All: true})
-			if err != nil {
-				a.UI.Warn("%s cannot be queried: %s", l.Name(), Sentence(err))
-			}
 			if len(found) > 0 {
-				chosen, there = l, true
+				there = l
 				break
 			}
+			if err != nil && silent == nil {
+				silent, why = l, err
+			}
 		}
-		if !there {
+		switch {
+		case there == nil && silent != nil: // it may be there: the command asks once more, and says why it cannot
+			return &Cluster{Launcher: silent, ID: launcher.ID(name), Spec: c.Spec}, nil
+		case there == nil:
 			return &Cluster{Launcher: chosen, ID: launcher.ID(name), Spec: c.Spec}, nil
+		case silent != nil:
+			a.UI.Warn("%s cannot be queried: %s", silent.Name(), Sentence(why))
 		}
+		chosen = there
 	}
 	a.UI.Note("%s cluster %s", chosen.Name(), name)
 	return &Cluster{Launcher: chosen, ID: launcher.ID(name), Spec: c.Spec}, nil

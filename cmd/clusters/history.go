@@ -16,13 +16,14 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/driverio"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
 type historyOptions struct {
 	config app.ConfigFlags
 	name   string
 	limit  int
-	since  time.Duration
+	since  string
 	output app.Output
 }
 
@@ -37,6 +38,8 @@ type past struct {
 	// Jobs are those that were submitted to a cluster without a job of its own.
 	Jobs   *runstate.EndedSubmissions `json:"jobs,omitempty"`
 	Record bool                       `json:"record"` // output and result are still available
+	// Elsewhere is where the record may be that was not looked for there, such as another namespace, or a Slurm that does not answer.
+	Elsewhere string `json:"elsewhere,omitempty"`
 	// Usage is unknown where a record has no timeline.
 	Usage *launcher.Usage `json:"usage,omitempty"`
 }
@@ -75,9 +78,15 @@ func pastRuns(ctx context.Context, a *app.App, o *historyOptions) ([]past, error
 	if err != nil {
 		return nil, err
 	}
-	all, err := a.List(ctx, ls, true)
-	if err != nil {
-		a.UI.Warn("records cannot be listed: %s", app.Sentence(err))
+	var all []app.Listed
+	var searched []launcher.Launcher
+	for _, l := range ls {
+		found, err := a.List(ctx, []launcher.Launcher{l}, true)
+		if err != nil {
+			a.UI.Warn("records cannot be listed: %s", app.Sentence(err))
+			continue
+		}
+		all, searched = append(all, found...), append(searched, l)
 	}
 	seen := map[string]int{} // its place in list
 	key := func(launcherName, name string, created time.Time) string {
@@ -102,7 +111,7 @@ func pastRuns(ctx context.Context, a *app.App, o *historyOptions) ([]past, error
 	}
 	receipts, err := report.Read(a)
 	if err != nil {
-		return nil, err
+		a.UI.Warn("what this machine has seen end is not listed: %s", app.Sentence(err))
 	}
 	for _, rc := range receipts {
 		if c.Origins["launcher"].Source == "--launcher" && rc.Launcher != c.Spec.Launcher {
@@ -112,9 +121,21 @@ func pastRuns(ctx context.Context, a *app.App, o *historyOptions) ([]past, error
 			list[i].Usage = &rc.Usage
 			continue
 		}
-		list = append(list, past{Name: rc.Name, Launcher: rc.Launcher, Created: rc.Created, Ended: rc.Ended, Exit: rc.Exit, Command: rc.Command, Jobs: rc.EndedSubmissions, Usage: &rc.Usage})
+		p := past{Name: rc.Name, Launcher: rc.Launcher, Created: rc.Created, Ended: rc.Ended, Exit: rc.Exit, Command: rc.Command, Jobs: rc.EndedSubmissions, Usage: &rc.Usage}
+		if len(rc.Timeline) > 0 && !looked(ctx, searched, &rc) { // a launch that was refused has no record anywhere
+			p.Elsewhere = strings.TrimSpace(rc.Launcher + " " + rc.Where)
+		}
+		list = append(list, p)
 	}
 	return list, nil
+}
+
+// looked reports whether the record of a run would have been found.
+func looked(ctx context.Context, searched []launcher.Launcher, rc *launcher.Receipt) bool {
+	return slices.ContainsFunc(searched, func(l launcher.Launcher) bool {
+		s, narrow := l.(launcher.Searcher)
+		return l.Name() == rc.Launcher && (!narrow || s.Searches(ctx, rc.Where))
+	})
 }
 
 // NewHistory is `rayctl history`.
@@ -137,7 +158,7 @@ func NewHistory(a *app.App) *cobra.Command {
 	}
 	o.config.AddSelection(c)
 	c.Flags().IntVarP(&o.limit, "limit", "n", 20, "at most `N`, the newest; 0 for all")
-	c.Flags().DurationVar(&o.since, "since", 0, "only what ended in the last `TIME`, as in 24h")
+	c.Flags().StringVar(&o.since, "since", "", "only what ended in the last `TIME`, as in 24h or 1w")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName, app.FormatWide)
 	return c
 }
@@ -145,6 +166,10 @@ func NewHistory(a *app.App) *cobra.Command {
 // runHistory merges the substrates' records with the receipts of this machine.
 func runHistory(ctx context.Context, a *app.App, o *historyOptions) error {
 	if err := o.output.Validate(); err != nil {
+		return err
+	}
+	since, err := o.age()
+	if err != nil {
 		return err
 	}
 	list, err := pastRuns(ctx, a, o)
@@ -155,8 +180,8 @@ func runHistory(ctx context.Context, a *app.App, o *historyOptions) error {
 	if o.name != "" {
 		list = slices.DeleteFunc(list, func(p past) bool { return !app.RunOf(o.name, p.Name) })
 	}
-	if o.since > 0 {
-		list = slices.DeleteFunc(list, func(p past) bool { return a.Now().Sub(p.Ended) > o.since })
+	if o.since != "" {
+		list = slices.DeleteFunc(list, func(p past) bool { return a.Now().Sub(p.Ended) > since })
 	}
 	sum, left := totalNodeSeconds(list), 0
 	if o.limit > 0 && len(list) > o.limit {
@@ -202,13 +227,43 @@ func runHistory(ctx context.Context, a *app.App, o *historyOptions) error {
 		return err
 	}
 	a.UI.Note("%s node-seconds in all", sum)
-	if n := len(slices.DeleteFunc(slices.Clone(list), func(p past) bool { return p.Record })); n > 0 {
-		a.UI.Note("the records of %d of them do not exist any more, nor does their output", n)
-	}
+	noteRecords(a, list)
 	if left > 0 {
 		a.UI.Note("%d more: --limit %d lists them, too", left, left+len(list))
 	}
 	return nil
+}
+
+// age is --since.
+func (o *historyOptions) age() (time.Duration, error) {
+	if o.since == "" {
+		return 0, nil
+	}
+	age, err := units.ParseDuration(o.since)
+	if err != nil {
+		return 0, app.UsageError("write it like 24h or 1w", "--since: %v", err)
+	}
+	return age, nil
+}
+
+// noteRecords tells of runs without a record, or whose record was not looked for.
+func noteRecords(a *app.App, list []past) {
+	gone := 0
+	var elsewhere []string
+	for _, p := range list {
+		switch {
+		case p.Elsewhere != "":
+			elsewhere = append(elsewhere, p.Elsewhere)
+		case !p.Record:
+			gone++
+		}
+	}
+	if gone > 0 {
+		a.UI.Note("the records of %d of them do not exist any more, nor does their output", gone)
+	}
+	if n := len(elsewhere); n > 0 {
+		a.UI.Note("the records of %d of them were not looked for, because they are elsewhere (%s)", n, elsewhere[0])
+	}
 }
 
 // totalNodeSeconds adds up those that are known.

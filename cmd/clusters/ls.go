@@ -151,6 +151,9 @@ func reason(s launcher.Status) string {
 	if s.Exit != nil {
 		return s.Exit.Sentence()
 	}
+	if s.Unreachable != "" {
+		return strings.TrimSpace(s.Reason.Message + " [not reachable: " + s.Unreachable + "]")
+	}
 	return s.Reason.Message
 }
 

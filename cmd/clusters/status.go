@@ -64,7 +64,7 @@ func runStatus(ctx context.Context, a *app.App, o *statusOptions) error {
 	if o.watch {
 		return watchStatus(ctx, a, o, c)
 	}
-	s, err := c.Status(ctx)
+	s, rc, err := statusOf(ctx, a, c)
 	if err != nil {
 		return err
 	}
@@ -76,14 +76,30 @@ func runStatus(ctx context.Context, a *app.App, o *statusOptions) error {
 	if done, err := o.output.Structured(a.Out, now); done || err != nil {
 		return err
 	}
-	return printStatus(a, a.Out, now, receiptOf(ctx, c, s))
+	if rc == nil {
+		rc = receiptOf(ctx, c, s)
+	}
+	return printStatus(a, a.Out, now, rc)
+}
+
+// statusOf is a cluster's status. While nobody answers who has it, the end that this machine has seen is the end: then rc is its receipt, else nil.
+func statusOf(ctx context.Context, a *app.App, c *app.Cluster) (s launcher.Status, rc *launcher.Receipt, err error) {
+	if s, err = c.Status(ctx); launcher.ExitCode(err) != runstate.CodeUnreachable {
+		return s, nil, err
+	}
+	if rc = report.Concluded(a, c.Launcher.Name(), string(c.ID)); rc == nil {
+		return s, nil, err
+	}
+	s = rc.Status()
+	s.Unreachable = app.Sentence(err)
+	return s, rc, nil
 }
 
 // watchStatus prints a line (with -o json: a JSON document) for each change.
 func watchStatus(ctx context.Context, a *app.App, o *statusOptions, c *app.Cluster) error {
 	statuses, err := c.Launcher.Watch(ctx, c.ID)
-	if errors.Is(err, launcher.ErrNotFound) {
-		s, serr := c.Status(ctx)
+	if errors.Is(err, launcher.ErrNotFound) || launcher.ExitCode(err) == runstate.CodeUnreachable {
+		s, _, serr := statusOf(ctx, a, c)
 		if serr != nil {
 			return err
 		}

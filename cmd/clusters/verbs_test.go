@@ -298,6 +298,8 @@ func TestListLines(t *testing.T) {
 		{Before: "down dev", Args: "history -o wide -n 1", Out: "REASON\nold ", Err: "1 more", Calls: []string{"terminate dev"}},
 		{Before: "down dev", Args: "history dev -o wide", Out: "   ended by rayctl down\n", Calls: []string{"terminate dev"}},
 		{Args: "history --since 1m", Err: "nothing has ended yet"},
+		{Args: "history --since 1w -o name", Out: "old\n"},
+		{Args: "history --since soon", Code: runstate.CodeUsage, Err: "--since: "},
 		{Args: "history --json --since 2h", Out: `"name": "old"`},
 		{Args: "history -o name", Out: "old\n"},
 		{Args: "history -n 1 -o json", Out: `"record": true`},

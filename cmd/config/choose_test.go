@@ -1,6 +1,8 @@
 package config
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -100,6 +102,22 @@ func TestManifest(t *testing.T) {
 	}
 	if l := f.must("", "-f", "job.json"); l.Manifest == nil || l.Manifest.Kind != "RayJob" || l.Spec.Job.Entrypoint != "python a.py" {
 		t.Errorf("%+v", l.Manifest)
+	}
+	t.Setenv("RAYCTL_IMAGE", "other:1")
+	t.Setenv("RAYCTL_HEAD_CPUS", "7")
+	if l := f.must("", "-f", "ray.yaml"); l.Spec.Image == "other:1" || l.Spec.Head.CPUs == 7 || !strings.Contains(strings.Join(l.Warnings, "\n"), "RAYCTL_IMAGE is not used: ray.yaml decides image itself") {
+		t.Errorf("%+v, %q", l.Spec, l.Warnings)
+	}
+	t.Setenv("RAYCTL_IMAGE", "")
+	t.Setenv("RAYCTL_HEAD_CPUS", "")
+	if err := os.MkdirAll(filepath.Join(f.dir, filepath.Dir(userConfig)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(f.dir, userConfig), []byte("profiles:\n  default:\n    image: other:1\n    labels: {team: rl}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if l := f.must("", "-f", "ray.yaml"); l.Spec.Image == "other:1" || l.Spec.Labels["team"] != "rl" || !strings.Contains(strings.Join(l.Warnings, "\n"), "image of the profile default is not used") {
+		t.Errorf("%+v, %q", l.Spec, l.Warnings)
 	}
 	f.fails("the RayCluster is taken as it is, so this has no effect: write it into the RayCluster", "", "-f", "ray.yaml", "--image", "other:1")
 	f.fails("two.yaml: holds a RayCluster and a RayCluster", "", "-f", "two.yaml")

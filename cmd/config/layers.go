@@ -171,6 +171,7 @@ func (l *loader) mergeFiles() error {
 		return err
 	}
 	if p := profiles.get(defaultProfile); p != nil {
+		l.dropDecided(p)
 		l.doc.Merge(p)
 		l.out.Profile = defaultProfile
 	}
@@ -186,6 +187,17 @@ func (l *loader) mergeFiles() error {
 	l.doc.Merge(p)
 	l.out.Profile = chosen
 	return nil
+}
+
+// dropDecided leaves out of the default profile what a manifest decides itself.
+func (l *loader) dropDecided(p *spec.Document) {
+	for _, key := range p.Keys() {
+		if !l.out.Manifest.Decides(key) {
+			continue
+		}
+		p.Drop(key)
+		l.out.Warnings = append(l.out.Warnings, fmt.Sprintf("%s of the profile default is not used: %s decides it itself", key, l.out.Manifest.File))
+	}
 }
 
 // profiles collects the profiles of the user's configuration and of the cluster file; the file's win.

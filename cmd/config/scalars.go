@@ -66,6 +66,10 @@ func (l *loader) setScalars() error {
 		if !l.v.IsSet(k.Path) {
 			continue
 		}
+		if o := l.origin(k.Path); o.Source == k.Env && l.out.Manifest.Decides(k.Path) {
+			l.out.Warnings = append(l.out.Warnings, fmt.Sprintf("%s is not used: %s decides %s itself", k.Env, l.out.Manifest.File, k.Path))
+			continue
+		}
 		if err := l.doc.Set(k.Path, l.v.GetString(k.Path), l.origin(k.Path)); err != nil {
 			return err
 		}

@@ -73,6 +73,12 @@ func (m Memory) Has(name string) bool {
 	return ok
 }
 
+// MayLive reports whether the last launch of this name is remembered, and not its end.
+func (m Memory) MayLive(name string) bool {
+	l, ok := m.read(name)
+	return ok && !l.Ended
+}
+
 // At is where the cluster of this name was launched: a spec with a launcher and its section. It is nil if that is not remembered.
 func (m Memory) At(name string) *spec.ClusterSpec {
 	l, ok := m.read(name)

@@ -50,7 +50,7 @@ type Finder struct {
 //
 // What it may not read it leaves alone.
 func (f *Finder) Find(ctx context.Context) ([]Repair, error) {
-	all, err := observe.All(ctx, f.Client, launcher.Selector{})
+	all, _, err := observe.All(ctx, f.Client, launcher.Selector{})
 	if err != nil {
 		return nil, err
 	}

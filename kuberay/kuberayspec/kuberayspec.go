@@ -155,6 +155,9 @@ func readManifest(name string, data []byte) (*spec.Manifest, error) {
 		return nil, err
 	}
 	out := &spec.Manifest{File: m.File, Kind: m.Kind, Launcher: Name, Notes: m.Notes}
+	for _, x := range inRayCluster {
+		out.Own = append(out.Own, x.path)
+	}
 	for _, k := range m.Keys {
 		out.Keys = append(out.Keys, spec.ManifestKey(k))
 	}

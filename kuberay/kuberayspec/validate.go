@@ -59,18 +59,27 @@ func earlyHead(v *spec.Validator, s *spec.ClusterSpec) {
 	v.FailIf(kueue, p, "leave it out, or the label "+KueueQueue, "Kueue admits a RayCluster as a whole, the head together with the workers")
 }
 
-// besideRayCluster rejects keys that a given RayCluster sets itself.
+// inRayCluster are the keys that a given RayCluster sets itself.
+var inRayCluster = []struct {
+	path  string
+	given func(s *spec.ClusterSpec) bool
+}{
+	{"head", func(s *spec.ClusterSpec) bool { return s.Head.On != "" || s.Head.Early || !s.Head.IsEmpty() }},
+	{"workers", func(s *spec.ClusterSpec) bool { return len(s.Workers) > 0 }},
+	{"image", func(s *spec.ClusterSpec) bool { return s.Image != "" }},
+	{"env", func(s *spec.ClusterSpec) bool { return len(s.Env) > 0 }},
+	{"setup", func(s *spec.ClusterSpec) bool { return s.Setup != "" }},
+	{"secrets", func(s *spec.ClusterSpec) bool { return len(s.Secrets) > 0 }},
+	{"mounts", func(s *spec.ClusterSpec) bool { return len(s.Mounts) > 0 }},
+	{"kuberay.nodeSelector", func(s *spec.ClusterSpec) bool { return len(Of(s).NodeSelector) > 0 }},
+	{"kuberay.tolerations", func(s *spec.ClusterSpec) bool { return len(Of(s).Tolerations) > 0 }},
+	{"kuberay.serviceAccountName", func(s *spec.ClusterSpec) bool { return Of(s).ServiceAccountName != "" }},
+}
+
+// besideRayCluster rejects them.
 func besideRayCluster(v *spec.Validator, s *spec.ClusterSpec) {
-	k := Of(s)
-	for _, x := range []struct {
-		path  string
-		given bool
-	}{
-		{"head", s.Head.On != "" || s.Head.Early || !s.Head.IsEmpty()}, {"workers", len(s.Workers) > 0}, {"image", s.Image != ""}, {"env", len(s.Env) > 0}, {"setup", s.Setup != ""},
-		{"secrets", len(s.Secrets) > 0}, {"mounts", len(s.Mounts) > 0}, {"kuberay.nodeSelector", len(k.NodeSelector) > 0},
-		{"kuberay.tolerations", len(k.Tolerations) > 0}, {"kuberay.serviceAccountName", k.ServiceAccountName != ""},
-	} {
-		v.FailIf(x.given, x.path, "write it into the RayCluster, or use kuberay.patch", "the RayCluster is taken as it is, so this has no effect")
+	for _, x := range inRayCluster {
+		v.FailIf(x.given(s), x.path, "write it into the RayCluster, or use kuberay.patch", "the RayCluster is taken as it is, so this has no effect")
 	}
 }
 

@@ -17,11 +17,13 @@ import (
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// All is what Kubernetes shows, by cluster. Without sel.Whole it lacks gangs and events, and with them reasons.
-func All(ctx context.Context, c *api.Client, sel launcher.Selector) (map[string]*Snapshot, error) {
-	all, now := map[string]*Snapshot{}, time.Now().UTC()
+// All is what Kubernetes shows, by cluster. whole: with gangs and events, which have reasons. It is false without sel.Whole, and for users who may not list them.
+func All(ctx context.Context, c *api.Client, sel launcher.Selector) (all map[string]*Snapshot, whole bool, err error) {
+	all = map[string]*Snapshot{}
+	now := time.Now().UTC()
 	of := func(name string) *Snapshot {
 		if all[name] == nil {
 			all[name] = &Snapshot{Now: now}
@@ -31,7 +33,7 @@ func All(ctx context.Context, c *api.Client, sel launcher.Selector) (map[string]
 	ours := metav1.ListOptions{LabelSelector: objects.LabelManagedBy + "=" + objects.ManagedBy}
 	jobs, err := c.Core.BatchV1().Jobs(c.Namespace).List(ctx, ours)
 	if err != nil {
-		return nil, api.Explain(err, "list", "jobs.batch", c)
+		return nil, false, api.Explain(err, "list", "jobs.batch", c)
 	}
 	for i := range jobs.Items {
 		job := &jobs.Items[i]
@@ -47,7 +49,7 @@ func All(ctx context.Context, c *api.Client, sel launcher.Selector) (map[string]
 	}
 	clusters, err := c.Dynamic.Resource(api.RayClusters).Namespace(c.Namespace).List(ctx, others)
 	if err != nil {
-		return nil, api.Explain(err, "list", api.RayClusters.GroupResource().String(), c)
+		return nil, false, api.Explain(err, "list", api.RayClusters.GroupResource().String(), c)
 	}
 	for i := range clusters.Items {
 		if rc, ok := api.As[rayv1.RayCluster](&clusters.Items[i]); ok {
@@ -56,7 +58,7 @@ func All(ctx context.Context, c *api.Client, sel launcher.Selector) (map[string]
 	}
 	pods, err := c.Core.CoreV1().Pods(c.Namespace).List(ctx, others)
 	if err != nil {
-		return nil, api.Explain(err, "list", "pods", c)
+		return nil, false, api.Explain(err, "list", "pods", c)
 	}
 	for i := range pods.Items {
 		p := &pods.Items[i]
@@ -64,10 +66,14 @@ func All(ctx context.Context, c *api.Client, sel launcher.Selector) (map[string]
 			all[name].Pods = append(all[name].Pods, p)
 		}
 	}
-	if sel.Whole {
-		return all, addReasons(ctx, c, all)
+	if !sel.Whole {
+		return all, false, nil
 	}
-	return all, nil
+	err = addReasons(ctx, c, all)
+	if launcher.ExitCode(err) == runstate.CodePermission {
+		return all, false, nil
+	}
+	return all, err == nil, err
 }
 
 // addReasons adds what NewCache reads beside Jobs, RayClusters and pods: gangs and events, which have the reasons. It makes as many requests for one cluster as

@@ -6,6 +6,15 @@ import (
 	"net"
 )
 
+// ReachPod begins a port-forward to a pod and ends it: the API server decides then whether the user may.
+func ReachPod(ctx context.Context, a API, pod string) error {
+	s, err := within(ctx, connectTimeout, func() (*session, error) { return a.forward(pod) })
+	if err != nil {
+		return a.Explain(err, "create", "pods/portforward")
+	}
+	return s.Close()
+}
+
 // DialPod connects to a port of a pod by a port-forward of its own.
 func DialPod(ctx context.Context, a API, pod string, port int) (net.Conn, error) {
 	s, err := within(ctx, connectTimeout, func() (*session, error) { return a.forward(pod) })

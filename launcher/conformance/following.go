@@ -74,6 +74,7 @@ func detach(t *testing.T, s *suite) {
 	if err != nil || len(listed) != 1 || !listed[0].Ours {
 		t.Errorf("list while it runs: %v, %v", listed, err)
 	}
+	s.agree(t, oc.ID)
 	_, err = s.l.Result(s.context(t), oc.ID)
 	wantCode(t, err, launcher.ExitCode(err), launcher.ErrNotEnded)
 	if got := string(s.savedLog(t, oc.ID)); got != "one\ntwo\n" { // attached while it still runs

@@ -62,6 +62,9 @@ func (d *Document) Take(key string) (*Document, error) {
 	return &Document{root: n}, nil
 }
 
+// Drop removes a top-level key.
+func (d *Document) Drop(key string) { d.root.remove(key) }
+
 // Has reports whether the document has this top-level key.
 func (d *Document) Has(key string) bool { return d.root.get(key) != nil }
 

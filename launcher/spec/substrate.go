@@ -94,6 +94,14 @@ type Manifest struct {
 	Keys []ManifestKey
 	// Notes are sentences for the user about parts of the file that have no effect.
 	Notes []string
+	// Own are keys of the cluster file that the file decides itself, with all below them: variables and the default profile, which are for every file, do not count
+	// there. Flags are errors.
+	Own []string
+}
+
+// Decides reports whether the file decides a key itself.
+func (m *Manifest) Decides(path string) bool {
+	return m != nil && slices.ContainsFunc(m.Own, func(own string) bool { return path == own || strings.HasPrefix(path, own+".") })
 }
 
 // ManifestKey is a key of the cluster file with its value: text for keys with a single value, JSON for others.

@@ -106,6 +106,25 @@ func Read(a *app.App) ([]launcher.Receipt, error) {
 	return out, err
 }
 
+// Concluded is the receipt of the last run of this name that this machine has seen end, for when nobody answers who could say more; nil: there is none, or this
+// machine has launched the name again since.
+func Concluded(a *app.App, launcherName, name string) (last *launcher.Receipt) {
+	if a.MayLive(name) {
+		return nil
+	}
+	receipts, err := Read(a)
+	if err != nil {
+		a.Logger().Debug("the receipts cannot be read", "error", err)
+	}
+	for i, rc := range receipts {
+		refused := len(rc.Timeline) == 0 // see Refused: a cluster of that name may be somebody else's
+		if rc.Name == name && rc.Launcher == launcherName && !refused && (last == nil || last.Ended.Before(rc.Ended)) {
+			last = &receipts[i]
+		}
+	}
+	return last
+}
+
 // Forget removes the receipts of what ended before that moment.
 func Forget(a *app.App, before time.Time, dryRun bool) (removed []launcher.Collected, err error) {
 	err = each(a, func(file string, rc *launcher.Receipt) error {
@@ -125,7 +144,7 @@ func Forget(a *app.App, before time.Time, dryRun bool) (removed []launcher.Colle
 
 // each calls use with the receipts of this machine and their files, and skips what is none.
 func each(a *app.App, use func(file string, rc *launcher.Receipt) error) error {
-	dir, err := a.CacheDir("receipts")
+	dir, err := a.ReadCacheDir("receipts")
 	if err != nil {
 		return err
 	}
