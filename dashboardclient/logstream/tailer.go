@@ -208,10 +208,9 @@ func (t *Tailer) restart(w io.Writer, at int, raw []byte) error {
 	if _, err := w.Write([]byte(Truncated)); err != nil {
 		return writeError{err}
 	}
-	now := bytes.Clone(t.begins[:at])
-	t.begins = append(now, raw[:min(len(raw), beginning-at)]...)
+	t.begins = append(t.begins[:at], raw[:min(len(raw), beginning-at)]...)
 	t.former = t.received
-	return t.Take(w, now)
+	return t.Take(w, bytes.Clone(t.begins[:at]))
 }
 
 // enough returns an error if the file was shorter than before: old dashboards answer with nothing when
