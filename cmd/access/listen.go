@@ -8,8 +8,8 @@ import (
 	"strconv"
 
 	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/dashboardclient/proven"
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/ownpeers"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
@@ -22,7 +22,7 @@ func listenLocal(ctx context.Context, a *app.App, port int) (net.Listener, error
 	if err != nil {
 		return nil, launcher.Fail(runstate.CodeConfig, err, "choose another port, or 0 for a free one", "port %d cannot be used: %v", port, err)
 	}
-	return &ownpeers.Listener{Listener: l, Refused: func(uid int) {
+	return &proven.Listener{Listener: l, Refused: func(uid int) {
 		name := strconv.Itoa(uid)
 		if u, err := user.LookupId(name); err == nil {
 			name = u.Username

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rayctl/rayctl/dashboardclient/proven"
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/ownpeers"
 )
 
 // TestProxy acts as a browser that follows the pages: an entry gives access once, everything else gives none.
@@ -26,7 +26,7 @@ func TestProxy(t *testing.T) {
 	used := 0
 	p.Used = func() { used++ }
 	server.Config.Handler = p
-	server.Listener = &ownpeers.Listener{Listener: server.Listener}
+	server.Listener = &proven.Listener{Listener: server.Listener}
 	server.Start()
 	defer server.Close()
 	get := func(path, host string, headers ...string) (int, string, *http.Response) {

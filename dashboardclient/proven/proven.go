@@ -1,4 +1,4 @@
-// Package proven connects to processes of this user on this machine.
+// Package proven connects to processes of this user on this machine, and accepts connections from them alone.
 //
 // Any user of a machine can listen on a port on which nobody listens, such as that of a cluster that has just ended, and would be sent its token. The kernel
 // shows who has the other end of a connection (proc(5), /proc/net/tcp), but only once the server has accepted it. Only Linux has this table; elsewhere nothing is proven.
@@ -56,30 +56,47 @@ func Dial(timeout time.Duration) func(ctx context.Context, network, address stri
 // Require returns when a process of this user, or of root, who may read this user's secrets anyway, has accepted the connection. It returns a StrangerError if another
 // user has, and the context's error if nobody does. Connections to other machines are not examined: their processes cannot be seen from here.
 func Require(ctx context.Context, conn net.Conn) error {
-	own, ok := conn.LocalAddr().(*net.TCPAddr)
-	peer, ok2 := conn.RemoteAddr().(*net.TCPAddr)
-	if runtime.GOOS != "linux" || !ok || !ok2 {
+	local, remote, ok := ends(conn)
+	if runtime.GOOS != "linux" || !ok {
 		return nil
 	}
-	local, remote := plain(own), plain(peer)
 	if local.Addr() != remote.Addr() && !remote.Addr().IsLoopback() { // on one machine the kernel gives both ends the same address
 		return nil
 	}
-	rows := []string{row(remote, local), row(mapped(remote), mapped(local))}
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		uid, known := owner(rows)
+		uid, known := peer(conn)
 		if known && (uid == os.Geteuid() || uid == 0) {
 			return nil
 		}
 		if known {
-			return &StrangerError{Port: peer.Port, User: uid}
+			return &StrangerError{Port: int(remote.Port()), User: uid}
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait until a server accepts the connection to %s: %w", peer, ctx.Err())
+			return fmt.Errorf("wait until a server accepts the connection to %s: %w", remote, ctx.Err())
 		case <-time.After(pause):
 		}
 	}
+}
+
+// ends are the addresses of a TCP connection, this process' own first.
+func ends(conn net.Conn) (local, remote netip.AddrPort, ok bool) {
+	own, ok := conn.LocalAddr().(*net.TCPAddr)
+	far, ok2 := conn.RemoteAddr().(*net.TCPAddr)
+	if !ok || !ok2 {
+		return local, remote, false
+	}
+	return plain(own), plain(far), true
+}
+
+// peer is the user who has the other end of a connection to this machine; known is false if no process has it, because none has accepted it yet, or its program has
+// closed it.
+func peer(conn net.Conn) (uid int, known bool) {
+	local, remote, ok := ends(conn)
+	if !ok {
+		return 0, false
+	}
+	return owner([]string{row(remote, local), row(mapped(remote), mapped(local))})
 }
 
 // plain is an address without a zone; an IPv4 address is one, also where the socket is of IPv6.

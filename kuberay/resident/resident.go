@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rayctl/rayctl/dashboardclient/proven"
 	keeperzip "github.com/rayctl/rayctl/keeper"
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/objects"
@@ -20,7 +21,6 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
-	"github.com/rayctl/rayctl/launcher/ownpeers"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
@@ -66,7 +66,7 @@ func (r *Keeper) prepare(ctx context.Context, p *objects.Plan) (err error) {
 	if err != nil {
 		return err
 	}
-	r.gate = &ownpeers.Listener{Listener: gate}
+	r.gate = &proven.Listener{Listener: gate}
 	orders := p.Orders()
 	orders.Start.Dashboard = "http://" + r.gate.Addr().String()
 	orders.Listen, orders.Advertise, orders.DashboardHost, orders.Signals, orders.WatchStdin = "127.0.0.1:0", "127.0.0.1", "127.0.0.1", nil, true

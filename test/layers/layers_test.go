@@ -74,7 +74,7 @@ dashboardclient/proven
 dashboardclient/httpbody dashboardclient/lastaddress dashboardclient/poll dashboardclient/pydantic
 
 keeper
-launcher/runstate launcher/filelock launcher/ownpeers launcher/sleep launcher/tail launcher/theirfile launcher/trust launcher/wholefile
+launcher/runstate launcher/filelock launcher/sleep launcher/tail launcher/theirfile launcher/trust launcher/wholefile
 `
 
 // guests are the only packages of launchers that others import, besides cmd, which lists the launchers.

@@ -75,7 +75,7 @@ def environment(orders, member, directory, run_dir, secrets, base):
 
 def chosen_by_ray(base):
     """Whether the head's GCS and dashboard choose their ports, and every `ray start` is told by a file: headfile.py."""
-    return base["RAYCTL_DASHBOARD"].endswith(":0")  # the GCS' is known to nodes that start later
+    return base.get("RAYCTL_DASHBOARD", "").endswith(":0")  # the GCS' is known to nodes that start later
 
 
 def on_loopback(orders, base):

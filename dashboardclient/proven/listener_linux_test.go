@@ -1,8 +1,9 @@
-package ownpeers
+package proven
 
 import (
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"runtime"
 	"syscall"
@@ -124,11 +125,12 @@ func TestOwner(t *testing.T) {
 	}
 	defer far.Close()
 	for _, conn := range []net.Conn{near, far} {
-		if uid, found := owner(conn); !found || uid != os.Geteuid() {
+		if uid, found := peer(conn); !found || uid != os.Geteuid() {
 			t.Errorf("a connection of this process is of %d, %t", uid, found)
 		}
 	}
-	if uid, found := ownerOf("/proc/self/net/tcp", hexAddress(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}), hexAddress(near.LocalAddr().(*net.TCPAddr))); found {
+	nobody := netip.MustParseAddrPort("127.0.0.1:1")
+	if uid, found := owner([]string{row(nobody, near.LocalAddr().(*net.TCPAddr).AddrPort())}); found {
 		t.Errorf("no connection belongs to %d", uid)
 	}
 }
