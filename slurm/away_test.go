@@ -119,14 +119,11 @@ func (b *bed) statusIsTrue(t *testing.T) {
 	b.wantFirst(t, id, runstate.Suspended, "suspended")
 	scontrol("resume")
 	b.wantFirst(t, id, runstate.Ready, "")
-	role := func(name string) func(string) bool {
-		return func(command string) bool { return strings.Contains(command, "keeper.pyz "+name) }
-	}
-	b.signal(t, id, syscall.SIGSTOP, role("slurm-batch")) // it would conclude what the keeper leaves
-	b.kill(t, id, role("slurm-start"))
-	b.kill(t, id, role("slurm-batch"))
-	b.AwaitJob(t, job, "FAILED")
-	b.wantFirst(t, id, runstate.Gone, "the keeper was killed")
+	release := b.closePartition(t)
+	defer release()
+	scontrol("requeue")
+	b.AwaitJob(t, job, "PENDING")
+	b.wantFirst(t, id, runstate.Queued, "")
 	b.down(t, l, id)
 	if err := l.Forget(t.Context(), id); err != nil {
 		t.Error(err)

@@ -2,6 +2,7 @@ package batchjob
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -84,7 +85,7 @@ func verdictOf(j controller.Job) runstate.Verdict {
 	case controller.StateOOM:
 		return runstate.Verdict{Cause: runstate.CauseLost, Message: "its job used more memory than it was given"}
 	case controller.StateFailed:
-		if j.Signal != 0 || j.Reason == "RaisedSignal" || j.Reason == "JobLaunchFailure" {
+		if j.Signal != 0 || strings.HasPrefix(j.Reason, "RaisedSignal") || j.Reason == "JobLaunchFailure" {
 			return runstate.Verdict{Cause: runstate.CauseLost, Message: "the keeper was killed"}
 		}
 		return runstate.Verdict{Cause: runstate.CauseLost, Message: scriptFailed}
