@@ -15,9 +15,9 @@ func TestHostileUser(t *testing.T) {
 	victim.withRay()
 	attack := hostileuser.Start(t, attacker.exec(t.Context(), "sh", append([]string{"-c", `exec python3 "$@"`, "sh"}, hostileuser.Arguments(victimID, ownAddresses(t)...)...)...))
 	const driver = `import ray; ray.init(log_to_driver=False, logging_level="ERROR"); print("nodes", len(ray.nodes())); raise SystemExit(7)`
-	r := victim.want(7, "run", "--workers", "2", "--cpus-per-worker", "1", "--", "python", "-c", driver)
-	if !strings.Contains(r.out, "nodes 2\n") {
-		t.Errorf("the driver printed %q", r.out)
+	r := victim.do("run", "--workers", "2", "--cpus-per-worker", "1", "--", "python", "-c", driver)
+	if r.code != 7 || !strings.Contains(r.out, "nodes 2\n") {
+		t.Errorf("the run ended with %d, the driver printed %q: %s", r.code, r.out, r.err)
 	}
 	attack.End()
 }
