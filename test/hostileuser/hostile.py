@@ -131,7 +131,7 @@ def main():
     floods = 0.0
     while True:
         look()
-        for key, _ in poll.select(0.002):
+        for key, _ in poll.select(0.02):
             if key.data is None:
                 if not os.read(0, 4096):
                     print(json.dumps({"ports": sorted(ports), "refused": refused, "idle": sum(map(len, idle.values())),
@@ -140,7 +140,7 @@ def main():
             else:
                 key.data(key.fileobj)
         if time.monotonic() > floods:
-            floods = time.monotonic() + 0.1
+            floods = time.monotonic() + 0.5
             flood()
 
 
