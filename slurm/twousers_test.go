@@ -180,7 +180,7 @@ func (u *typing) readsOnlyRead(t *testing.T, id string) {
 	if state, err := u.Slurm(t.Context(), "squeue", "--noheader", "--states=all", "--jobs="+id, "--format=%T"); err != nil || state != "PENDING" {
 		t.Errorf("to read has changed the job that waits: %q, %v", state, err)
 	}
-	u.removed(t, u.bed.launcher(), "rests")
+	u.removed(t, u.launcher(), "rests")
 }
 
 // leavesWaiting lets a job wait for so long at most in a partition that is closed, kills the client with SIGKILL, and returns the id of the job.

@@ -21,7 +21,7 @@ func TestOpen(t *testing.T) {
 		syscall.Mkfifo(at("pipe"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	socket, err := net.Listen("unix", at("socket")) //nolint:noctx // it listens at once
+	socket, err := net.Listen("unix", at("socket"))
 	if err != nil {
 		t.Fatal(err)
 	}

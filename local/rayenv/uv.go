@@ -152,7 +152,7 @@ func unpackUv(wheel, path string, sums []string) error {
 	if err != nil {
 		return err
 	}
-	defer program.Close()
+	defer func() { _ = program.Close() }() // it was only read
 	pending, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o755))
 	if err != nil {
 		return err

@@ -38,8 +38,9 @@ func TestFind(t *testing.T) {
 	for line := string(b64(text)); line != ""; line = line[min(20, len(line)):] {
 		wrapped.WriteString("  " + line[:min(20, len(line))] + "\n")
 	}
+	inBase64, plain, _ := bytes.Cut(document, []byte(`"note"`))
 	for form, hidden := range map[string][]byte{
-		"plain": text, "JSON": document[bytes.Index(document, []byte(`"note"`)):], "base64 in JSON": document[:bytes.Index(document, []byte(`"note"`))],
+		"plain": text, "JSON": plain, "base64 in JSON": inBase64,
 		"query": []byte(url.QueryEscape(planted)), "path": []byte(url.PathEscape(planted)), "query of all": []byte(url.Values{"a": {string(text)}}.Encode()),
 		"hex": []byte(hex.EncodeToString(text)), "HEX": []byte(strings.ToUpper(hex.EncodeToString(text))),
 		"URL's base64":                 []byte(base64.RawURLEncoding.EncodeToString([]byte(planted))),
