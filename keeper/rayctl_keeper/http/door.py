@@ -14,9 +14,9 @@ import time
 
 from rayctl_keeper.host import descriptors
 
-STRANGERS = 256  # at once; an eighth of the descriptors where there are few
+STRANGERS = 4096  # at once, and at most an eighth of the descriptors: a friend is one until it has proven whose port this is, which takes long in a flood
 PATIENCE = 10.0  # seconds for the headers of the first request
-LONGEST_HEAD = 32 << 10  # bytes of them
+LONGEST_HEAD = 16 << 10  # bytes of them
 BACKLOG = 1024  # connections that the kernel keeps while we do something else
 AT_ONCE = 64  # that are accepted before the others are looked at again
 PAUSE = 0.2  # seconds without accepting, when the system has no descriptors left
@@ -42,7 +42,7 @@ class Door:
         self._strangers = {}  # by descriptor, the oldest first
         self._closes, self._bell = socket.socketpair()
         self._pause_until = None
-        self._most = next(n for n in (STRANGERS, 128, 64, 32, 16, 8) if n == 8 or not descriptors.reserved(8 * n))
+        self._most = most()
         listener.setblocking(False)
         listener.listen(BACKLOG)
         self._poll = select.poll()
@@ -105,8 +105,9 @@ class Door:
 
     def _makes_room(self, number):
         """For a connection that has got the descriptor of this number: returns whether it may stay."""
-        if descriptors.reserved(number):
+        if descriptors.reserved(number) or len(self._strangers) >= self._most:
             descriptors.raise_limit()
+            self._most = most()
         if descriptors.reserved(number) or len(self._strangers) >= self._most:
             return self._drop_oldest()
         return True
@@ -163,6 +164,11 @@ class Door:
     def _forget(self, stranger):
         del self._strangers[stranger.connection.fileno()]
         self._poll.unregister(stranger.connection)
+
+
+def most():
+    """How many strangers there may be with the descriptors that there are."""
+    return next(n for n in (STRANGERS, 2048, 1024, 512, 256, 128, 64, 32, 16, 8) if n == 8 or not descriptors.reserved(8 * n))
 
 
 def has_token(value, token):
