@@ -102,8 +102,7 @@ func helpSubject(a *app.App, root *cobra.Command, words []string) error {
 	if l := spec.LauncherMeant(word); l != "" {
 		return app.UsageError("`rayctl doctor --launcher "+l+"` checks what it needs, and `rayctl help cluster-file` lists its keys", "there is no command `rayctl %s`", words[0])
 	}
-	root.SuggestionsMinimumDistance = 2
-	if len(root.SuggestionsFor(word)) > 0 {
+	if app.NearCommand(root, word) != "" {
 		return app.UnknownCommand(root, words)
 	}
 	if near := nearSubject(word); near != "" {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/app/words"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/nearest"
 )
 
 // UnknownCommand suggests the nearest command.
@@ -19,11 +21,22 @@ func UnknownCommand(c *cobra.Command, args []string) error {
 		return nil
 	}
 	hint := "`" + c.CommandPath() + " --help` lists the commands"
-	c.SuggestionsMinimumDistance = 2
-	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = "did you mean `" + c.CommandPath() + " " + near[0] + "`?"
+	if near := NearCommand(c, args[0]); near != "" {
+		hint = "did you mean `" + c.CommandPath() + " " + near + "`?"
 	}
 	return UsageError(hint, "there is no command `%s %s`", c.CommandPath(), args[0])
+}
+
+// NearCommand is the command below c that a mistyped word means, or of which it is the beginning; "" if there is none.
+func NearCommand(c *cobra.Command, word string) string {
+	var names []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	c.SuggestionsMinimumDistance = 1
+	return cmp.Or(nearest.Of(word, names), First(c.SuggestionsFor(word)))
 }
 
 // Repository is where the documents are.
