@@ -145,7 +145,7 @@ func TestBatchScheduler(t *testing.T) {
 	b.NothingLeft(t, b.namespace, onlyRecords)
 	c := b.conformance()
 	c.HoldWorkers = nil
-	c.Without = map[string]string{"early head": noEarlyHeads, "early head and driver": noEarlyHeads}
+	c.Without["early head"], c.Without["early head and driver"] = noEarlyHeads, noEarlyHeads
 	c.Elsewhere = map[string]string{"queue limit": "TestQueueFull"}
 	c.Only = []string{"elastic group", "another spec, secrets, terminate"}
 	t.Run("Conformance", func(t *testing.T) { conformance.Run(t, c) })

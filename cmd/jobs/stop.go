@@ -72,7 +72,7 @@ func runStop(ctx context.Context, a *app.App, o *stopOptions) error {
 	if o.noWait {
 		return nil
 	}
-	if err := refuseUnstarted(ctx, c, o.ids); err != nil {
+	if err := refuseUnstarted(ctx, a, c, o.ids); err != nil {
 		return err
 	}
 	for _, id := range o.ids {
@@ -85,16 +85,20 @@ func runStop(ctx context.Context, a *app.App, o *stopOptions) error {
 
 // startsWithin is how long a job that is to be stopped may be PENDING: Ray's request to stop waits for the process that is to start the driver, which may wait for
 // resources, or for packages that are installed.
-const startsWithin = 2 * time.Second
+const startsWithin = time.Minute
+
+// tellAfter is when the user is told that such a job waits.
+const tellAfter = 2 * time.Second
 
 // refuseUnstarted names what ends a job that Ray cannot stop yet.
-func refuseUnstarted(ctx context.Context, c *app.Connection, ids []string) error {
+func refuseUnstarted(ctx context.Context, a *app.App, c *app.Connection, ids []string) error {
 	for _, id := range ids {
-		short, cancel := context.WithTimeout(ctx, startsWithin)
-		job, err := c.AwaitStart(short, id)
-		cancel()
-		if err == nil || ctx.Err() != nil || job == nil || job.Status != dashboardclient.JobPending {
+		if !stillPending(ctx, c, id, tellAfter) {
 			continue // awaitStopped has the error
+		}
+		a.UI.Note("job %s waits for resources or for its environment; Ray stops it when it starts it", id)
+		if !stillPending(ctx, c, id, startsWithin) {
+			continue
 		}
 		hint := "`rayctl status" + c.Flags() + "` shows what it waits for"
 		if c.Cluster() != nil {
@@ -104,6 +108,14 @@ func refuseUnstarted(ctx context.Context, c *app.Connection, ids []string) error
 			"job %s waits for resources or for its environment: Ray has the request and stops the job when it starts it, and cannot end it before", id)
 	}
 	return nil
+}
+
+// stillPending reports whether Ray has not started a job within that time.
+func stillPending(ctx context.Context, c *app.Connection, id string, within time.Duration) bool {
+	short, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	job, err := c.AwaitStart(short, id)
+	return err != nil && ctx.Err() == nil && job != nil && job.Status == dashboardclient.JobPending
 }
 
 // lookAfter is when a stopped job is suspected to have ended with its cluster: a run's cluster ends with its job.

@@ -22,7 +22,7 @@ LOG_LINE = re.compile(r"Dashboard head http address: \S*:(\d+)\s")  # ray/dashbo
 
 def path(run_dir):
     """The file's place."""
-    return os.path.join(run_dir, "nodes", "addresses")
+    return os.path.join(run_dir, "addresses")
 
 
 def write(place, round_, **addresses):

@@ -43,7 +43,7 @@ class RayStart(unittest.TestCase):
         for env in (head, late):
             self.assertEqual(env["RAY_ADDRESS"], "")  # set when the head has told it
             self.assertEqual({k: v for k, v in json.loads(env["RAYCTL_HEAD_FILE"]).items() if k != "pause"},
-                             {"place": "/run/nodes/addresses", "round": 2, "host": "10.0.0.1", "dashboardHost": "127.0.0.1"})
+                             {"place": "/run/addresses", "round": 2, "host": "10.0.0.1", "dashboardHost": "127.0.0.1"})
         self.assertEqual((head["RAY_gcs_server_port_wait_time_s"], late.get("RAY_gcs_server_port_wait_time_s")), ("120", None))
         arguments = raystart.arguments(o, members.members(o)[0], "/tmp/r1", "/run", base, {})
         self.assertIn("--port=0", arguments)

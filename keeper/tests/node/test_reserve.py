@@ -93,7 +93,7 @@ class HeadFile(unittest.TestCase):
 
     def test_fixed_ports_need_no_file(self):
         self.assertIsNone(headfile.take({}, []))
-        self.assertEqual(json.loads(headfile.settings("/r", 0, 1, "h", "d"))["place"], "/r/nodes/addresses")
+        self.assertEqual(json.loads(headfile.settings("/r", 0, 1, "h", "d"))["place"], "/r/addresses")
 
 
 if __name__ == "__main__":

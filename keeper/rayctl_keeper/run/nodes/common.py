@@ -127,7 +127,6 @@ class Nodes:
         self.gcs = join(host, gcs) if ranged else ""
         self.dashboard = "http://" + join(dashboard_host, dashboard) if ranged else ""
         if not ranged:
-            os.makedirs(os.path.join(self.run_dir, "nodes"), 0o700, exist_ok=True)
             headfile.write(headfile.path(self.run_dir), self.round)
         return dict(os.environ, RAYCTL_GCS=join(host, gcs), RAYCTL_DASHBOARD=join(dashboard_host, dashboard),
                     RAYCTL_CLIENT_PORT=str(self.client_port), RAYCTL_NODE_IP=host, RAYCTL_ROUND=str(self.round))
