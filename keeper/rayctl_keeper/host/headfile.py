@@ -14,6 +14,8 @@ import sys
 import threading
 import time
 
+from rayctl_keeper.host import process
+
 VARIABLE = "RAYCTL_HEAD_FILE"
 LENGTH = 512  # bytes; shorter than any block, so that it is written whole
 PAUSE, BY_NODE = 0.03, 0.001  # seconds between two looks, and for each node that looks
@@ -121,16 +123,6 @@ class HeadFile:
 
 def children(pid):
     """The command lines of a process' children."""
-    for entry in os.listdir("/proc") if os.path.isdir("/proc") else ():
-        if not entry.isdigit():
-            continue
-        try:
-            with open("/proc/%s/stat" % entry) as f:
-                parent = int(f.read().rpartition(")")[2].split()[1])
-            if parent != pid:
-                continue
-            with open("/proc/%s/cmdline" % entry, "rb") as f:
-                arguments = f.read().split(b"\0")
-        except OSError:
-            continue
-        yield arguments
+    for child, (parent, _) in process.process_table().items():
+        if parent == pid:
+            yield process.arguments_of(child)

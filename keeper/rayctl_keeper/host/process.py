@@ -58,6 +58,11 @@ def environ_of(pid):
     return _read("/proc/%d/environ" % pid)
 
 
+def arguments_of(pid):
+    """The arguments of a process; [b""] if they may not be read."""
+    return _read("/proc/%d/cmdline" % pid).split(b"\0")
+
+
 def process_table():
     """{pid: (parent, state)} of this machine (Linux) or of what ps shows."""
     table = {}
