@@ -108,7 +108,7 @@ race: ## the race detector on all tests that need no real system
 .PHONY: test
 test: $(GORELEASER) $(CYCLONEDX) ## everything, on real systems; installs what it needs into caches outside the repository
 	scripts/prepare.sh test
-	$(GO) vet ./...
+	$(GO) vet -tags matrix ./...
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/rayctl
 	@$(MAKE) --no-print-directory race
 	$(GO) run ./test/kubetest/cmd build
@@ -136,8 +136,11 @@ check-kubernetes:
 	$(GO) run ./test/kubetest/cmd run -- $(GO) test -vet=off -run '^TestGang$$' ./kuberay
 
 .PHONY: test-versions
-test-versions: ## a part of the Kubernetes tests with the oldest and the newest supported versions, which it builds: 40 minutes, not in CI
+test-versions: ## the oldest and the newest supported Kubernetes with KubeRay, which it builds, the newest Slurm, and forms of the operator that few sites have: an hour, not in CI
 	scripts/prepare.sh test
+	$(GO) test -tags matrix -count 1 -timeout 40m -run '^TestNewestVersion$$' ./slurm
+	$(GO) run ./test/kubetest/cmd build
+	$(GO) run ./test/kubetest/cmd run -- $(GO) test -tags matrix -count 1 -timeout 40m -run '^Test(BatchScheduler|OldCRD)$$' ./kuberay
 	for set in oldest newest; do \
 		export RAYCTL_TEST_KUBE=$$set; \
 		$(GO) run ./test/kubetest/cmd build --kwok=false && $(GO) test -count 1 -timeout 40m -run '^Test(MinimalRole|Gang|Doctor|Ways|Samples|OthersAreUsed)$$' ./kuberay || exit 1; \

@@ -33,7 +33,7 @@ func TestConformance(t *testing.T) {
 		"runtime environment that fails": "local", "interrupt twice": "local", "end on disconnect": "local",
 
 		"queue limit":                            "TestQueueFull",
-		"elastic group":                          "TestElastic/Example, TestBatchScheduler",
+		"elastic group":                          "TestElastic/Example",
 		"early head":                             "TestEarly/KeeperLost",
 		"early head and driver":                  "TestEarly/Elastic",
 		"prepare fails":                          "TestEarly/PrepareFails",

@@ -1,3 +1,5 @@
+//go:build matrix
+
 package kuberay_test
 
 import (

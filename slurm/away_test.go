@@ -104,7 +104,9 @@ func (b *bed) wantFirst(t *testing.T, id launcher.ID, phase runstate.Phase, word
 // statusIsTrue: whoever begins to watch a cluster gets what Slurm says of it first, not what the keeper wrote last.
 func (b *bed) statusIsTrue(t *testing.T) {
 	l := b.launcher()
-	id, err := l.Launch(t.Context(), b.named("truth", "exec sleep 600"), launcher.Payload{})
+	s := b.named("truth", "exec sleep 600")
+	s.Job.Restarts.NodeFailure = 1 // else Slurm may not queue it again
+	id, err := l.Launch(t.Context(), s, launcher.Payload{})
 	if err != nil {
 		t.Fatal(err)
 	}

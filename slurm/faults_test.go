@@ -29,7 +29,7 @@ import (
 func TestFaults(t *testing.T) {
 	pace.Parallel(t)
 	small := smallDisk(t)
-	b := start(t, slurmtest.Options{Nodes: 4, Binds: []string{small}})
+	b := start(t, slurmtest.Options{Nodes: 12, Binds: []string{small}})
 	b.clientDiesAfterSbatch(t) // DeadClient looks at its end: it takes two minutes, of which nothing happens in
 	t.Run("FullDisk", func(t *testing.T) { b.fullDisk(t, small) })
 	t.Run("DiskFills", func(t *testing.T) { b.diskFills(t, small) })
@@ -37,14 +37,23 @@ func TestFaults(t *testing.T) {
 	t.Run("Cancelled", b.cancelled)
 	t.Run("ControllerRestarts", b.controllerRestarts)
 	t.Run("ControllerAwayAtStart", b.controllerAwayAtStart)
-	t.Run("SlurmdHangs", b.slurmdHangs)
-	t.Run("KeeperComesBack", b.keeperComesBack)
 	t.Run("StatusIsTrue", b.statusIsTrue)
-	t.Run("NodesReplaced", b.nodesReplaced)
-	t.Run("HeadNodeDies", b.headNodeDies)
+	t.Run("NodesLost", b.nodesLost)
 	t.Run("NodeIsDown", b.nodeIsDown)
 	t.Run("DeadClient", b.deadClient)
 	b.leavesNothing(t)
+}
+
+// nodesLost: each run has nodes of its own, and waits for minutes until Slurm gives up a node and queues the job again.
+func (b *bed) nodesLost(t *testing.T) {
+	for name, lost := range map[string]func(*testing.T){
+		"SlurmdHangs": b.slurmdHangs, "KeeperComesBack": b.keeperComesBack, "NodesReplaced": b.nodesReplaced, "HeadNodeDies": b.headNodeDies,
+	} {
+		t.Run(name, func(t *testing.T) {
+			pace.Parallel(t)
+			lost(t)
+		})
+	}
 }
 
 // unreadableToken: the keeper reports the missing token and does not start Ray without it. A directory in the token's place is unreadable also for root.
