@@ -90,6 +90,46 @@ func TestStranger(t *testing.T) {
 	}
 }
 
+// TestDropped: who waits until a server accepts a connection learns at once that the server has dropped it, however it did that.
+func TestDropped(t *testing.T) {
+	linux(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for name, drop := range map[string]func(l *net.TCPListener) error{
+		"unaccepted": (*net.TCPListener).Close,
+		"closed": func(l *net.TCPListener) error {
+			accepted, err := l.Accept()
+			return errors.Join(err, accepted.Close())
+		},
+		"reset": func(l *net.TCPListener) error {
+			accepted, err := l.AcceptTCP()
+			return errors.Join(err, accepted.SetLinger(0), accepted.Close())
+		},
+	} {
+		for _, s := range servers {
+			l, address := listener(t, s)
+			conn, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			waiter := make(chan error)
+			go func() { waiter <- proven.Require(ctx, conn) }()
+			if err := drop(l); err != nil {
+				t.Fatal(err)
+			}
+			// Required while it was accepted for a moment, it was proven.
+			var dropped *proven.ClosedError
+			if err := <-waiter; err != nil && !errors.As(err, &dropped) {
+				t.Errorf("%s, %v: %v", name, s, err)
+			}
+			if err := proven.Require(ctx, conn); !errors.As(err, &dropped) {
+				t.Errorf("%s, %v: later: %v", name, s, err)
+			}
+		}
+	}
+}
+
 func listener(t *testing.T, s [2]string) (l *net.TCPListener, address string) {
 	t.Helper()
 	any, err := net.Listen("tcp", s[0])
@@ -108,4 +148,40 @@ func listener(t *testing.T, s [2]string) (l *net.TCPListener, address string) {
 func linux(t *testing.T) {
 	t.Helper()
 	needs.That(t, runtime.GOOS == "linux", "only Linux shows who has a socket")
+}
+
+// BenchmarkRequire is the cost of a proof beside the 12,000 sockets of others.
+func BenchmarkRequire(b *testing.B) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	var conn net.Conn
+	for range 6000 {
+		conn, err = net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer conn.Close()
+		accepted, err := l.Accept()
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer accepted.Close()
+	}
+	var before, after syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &before); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if err := proven.Require(b.Context(), conn); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &after); err != nil {
+		b.Fatal(err)
+	}
+	used := time.Duration(after.Utime.Nano() - before.Utime.Nano() + after.Stime.Nano() - before.Stime.Nano())
+	b.ReportMetric(500*used.Seconds()/float64(b.N), "cpu-s/500-proofs")
 }

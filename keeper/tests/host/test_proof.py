@@ -10,7 +10,7 @@ import unittest
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.dirname(HERE))
 
-from rayctl_keeper.host import proof
+from rayctl_keeper.host import proof, sockets
 from rayctl_keeper.ray import dashboard
 
 STRANGER = 12346
@@ -59,6 +59,34 @@ class Proof(unittest.TestCase):
                     accepted, _ = s.accept()
                     with accepted:
                         self.assertTrue(found.holds())
+                    with self.assertRaises(proof.Closed):
+                        proof.require(c, 60)
+
+    def test_dropped(self):
+        for family, listens, connects in addresses():
+            with self.subTest(listens=listens, connects=connects):
+                s, _ = server(listens, family)
+                with socket.create_connection((connects, s.getsockname()[1])) as c:
+                    s.close()
+                    with self.assertRaises(proof.Closed):
+                        proof.require(c, 60)
+
+    def test_no_other_socket(self):
+        """The kernel's answer about one socket and its tables of all of them say the same."""
+        for family, listens, connects in addresses():
+            s, _ = server(listens, family)
+            with s, socket.create_connection((connects, s.getsockname()[1])) as c:
+                near, far = c.getsockname()[:2], c.getpeername()[:2]
+                nobody = (near[0], 1)
+                for owner in sockets.owner, sockets.tabled:
+                    with self.subTest(listens=listens, connects=connects, by=owner.__name__):
+                        self.assertEqual(owner(near, far), os.getuid())
+                        self.assertIsNone(owner(far, near))  # not accepted
+                        self.assertIsNone(owner(far, nobody))  # the listener
+                        self.assertIsNone(owner(nobody, near))
+                accepted, _ = s.accept()
+                with accepted:
+                    self.assertEqual({sockets.owner(far, near), sockets.tabled(far, near), sockets.ask(far, near)}, {os.getuid()})
 
     def test_accepted_later(self):
         s, _ = server("127.0.0.1")
@@ -94,9 +122,9 @@ class Proof(unittest.TestCase):
 class Tables(unittest.TestCase):
     @unittest.skipUnless(sys.byteorder == "little", "the kernel's order")
     def test_words(self):
-        self.assertEqual(proof.row(("127.0.0.1", 8265), ("10.0.0.1", 1)), " 0100007F:2049 0100000A:0001 ")
-        self.assertEqual(proof.word(("::1", 80)), "00000000000000000000000001000000:0050")
-        self.assertEqual(proof.word(proof.mapped(("127.0.0.1", 80))), "0000000000000000FFFF00000100007F:0050")
+        self.assertEqual(sockets.row(("127.0.0.1", 8265), ("10.0.0.1", 1)), " 0100007F:2049 0100000A:0001 ")
+        self.assertEqual(sockets.word(("::1", 80)), "00000000000000000000000001000000:0050")
+        self.assertEqual(sockets.word(sockets.mapped(("127.0.0.1", 80))), "0000000000000000FFFF00000100007F:0050")
 
     def test_other_hosts(self):
         self.assertFalse(proof.of_this_host("10.0.0.1", "10.0.0.2"))

@@ -194,9 +194,13 @@ class Relay:
             self.reset(stream)
 
     def proven(self, stream):
-        """Whether bytes may be sent. Raises OSError if another user has the other end."""
-        if stream.proof is not None and stream.proof.holds():
-            stream.proof = None
+        """Whether bytes may be sent. Raises OSError if they never may: another user has the other end, or nobody any more, and the client has all that came."""
+        try:
+            if stream.proof is not None and stream.proof.holds():
+                stream.proof = None
+        except proof.Closed:
+            if stream.closed:
+                raise
         (self.unproven.discard if stream.proof is None else self.unproven.add)(stream)
         return stream.proof is None
 
