@@ -147,10 +147,11 @@ test-versions: ## the oldest and the newest supported Kubernetes with KubeRay, w
 	done; $(GO) run ./test/kubetest/cmd down
 
 .PHONY: conformance
-conformance: ## the whole conformance suite on every launcher, also the scenarios that `make test` runs on one that has them in common: an hour, not in CI (PLAIN=1: with ray.fastStart: false; LAUNCHERS=./slurm)
+conformance: ## the whole conformance suite on every launcher, also the scenarios that `make test` runs on one that has them in common: an hour, not in CI; and the keeper's flood with 500 friends and 2,000 strangers (PLAIN=1: with ray.fastStart: false; LAUNCHERS=./slurm)
 	scripts/prepare.sh test
 	$(GO) run ./test/kubetest/cmd build
 	RAYCTL_TEST_WHOLE=1 RAYCTL_TEST_PLAIN_START=$(PLAIN) $(GO) run ./test/kubetest/cmd run -- $(GO) test -count 1 -p 1 -timeout 3h -run '^Test(Conformance|Slurm)$$/^(Conformance$$|[^A-Z])' $(or $(LAUNCHERS),./local ./tsp ./slurm ./kuberay)
+	RAYCTL_TEST_WHOLE=1 $(GO) test -count 1 -run '^TestFlood$$' ./launcher/keeper
 
 .PHONY: test-kubernetes
 test-kubernetes: ## of `make test` the tests on Kubernetes, with real KubeRay, Volcano and Ray in pods

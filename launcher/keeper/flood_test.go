@@ -21,32 +21,40 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-const (
-	friends   = 500
-	strangers = 2000
+// scene is how many there are in TestFlood. There are more strangers than the keeper keeps, an eighth of the descriptors that it may have at most, and more connections than
+// descriptors at its start.
+type scene struct{ friends, strangers, soft, hard int }
+
+var (
+	small = scene{friends: 100, strangers: 500, soft: 512, hard: 2048}
+	whole = scene{friends: 500, strangers: 2000, soft: 1024, hard: 8192} // of `make conformance`
 )
 
 // TestFlood: while a stranger keeps opening connections to the keeper's port, all clients that have the token get every byte of the output, a new client is served,
 // and the run ends with the driver's code. keeper/tests/api/test_flood.py is the same for a keeper that can get few descriptors.
 func TestFlood(t *testing.T) {
+	n := small
+	if os.Getenv("RAYCTL_TEST_WHOLE") != "" {
+		n = whole
+	}
 	over := filepath.Join(t.TempDir(), "over")
 	r := newRig(t, fmt.Sprintf(`ulimit -S -n; for i in $(seq 100000); do echo "line $i"; done; echo ALL; while ! test -e '%s'; do sleep 0.2; done; echo LAST; exit 7`, over), nil)
-	r.wrap = []string{"sh", "-c", `ulimit -S -n 1024; exec "$@"`, "sh"} // it may raise that
+	r.wrap = []string{"sh", "-c", fmt.Sprintf(`ulimit -S -n %d && ulimit -H -n %d && exec "$@"`, n.soft, n.hard), "sh"} // it may raise the first
 	r.start(nil)
 	r.state("the keeper is there", func(*runstate.State) bool { return true })
-	defer r.flood()() // before the driver runs, too
+	defer r.flood(n.strangers)() // before the driver runs, too
 	r.commit(keeper.Commit{})
 	r.eventually("the driver has printed", func() bool { return r.printed("\nALL\n") })
 	var wait sync.WaitGroup
 	var have, ends atomic.Int64
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	for range friends {
+	for range n.friends {
 		c := r.client()
 		wait.Go(func() { have.Add(follow(ctx, t, c, "\nALL\n")) })
 		wait.Go(func() { ends.Add(watch(ctx, c)) })
 	}
-	r.eventually("all clients have the output", func() bool { return have.Load() == friends || t.Failed() })
+	r.eventually("all clients have the output", func() bool { return have.Load() == int64(n.friends) || t.Failed() })
 	c := r.client()
 	state, err := next(ctx, c)
 	r.must(err)
@@ -60,8 +68,8 @@ func TestFlood(t *testing.T) {
 	}
 	cancel()
 	wait.Wait()
-	t.Logf("%d of %d clients saw the end from the keeper", ends.Load(), friends)
-	if first := r.log(); !strings.Contains(first[:min(len(first), 1000)], "1024\n") {
+	t.Logf("%d of %d clients saw the end from the keeper", ends.Load(), n.friends)
+	if first := r.log(); !strings.Contains(first[:min(len(first), 1000)], fmt.Sprintln(n.soft)) {
 		t.Errorf("the driver has another limit than the keeper was given: %.300q", first)
 	}
 	for _, text := range []string{"cannot write", "Too many open files", "Traceback"} {
@@ -131,7 +139,7 @@ func follow(ctx context.Context, t *testing.T, c *keeper.Client, until string) i
 
 // flood opens connections to the keeper again and again: silent ones, ones that send a byte of a header each second, and ones that send garbage. It returns when each
 // was open once.
-func (r *rig) flood() (stop func()) {
+func (r *rig) flood(strangers int) (stop func()) {
 	s, err := r.dir.State()
 	r.must(err)
 	address, err := url.Parse(s.Keeper.URL)
