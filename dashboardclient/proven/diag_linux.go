@@ -67,7 +67,7 @@ func ask(local, remote netip.AddrPort) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer unix.Close(s)
+	defer func() { _ = unix.Close(s) }()
 	q := question{
 		Header: unix.NlMsghdr{Type: unix.SOCK_DIAG_BY_FAMILY, Flags: unix.NLM_F_REQUEST},
 		Family: unix.AF_INET6, Protocol: unix.IPPROTO_TCP, States: 1<<32 - 1,
