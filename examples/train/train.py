@@ -16,7 +16,8 @@ from ray.train.v2.jax import JaxTrainer
 
 import worker
 
-PATIENCE = 25  # seconds from SIGTERM on, less than job.grace in rayctl.yaml
+# Seconds from SIGTERM on. Ray kills the driver after job.grace, which the nodes have in this variable.
+PATIENCE = max(1, int(os.environ.get("RAY_JOB_STOP_WAIT_TIME_S", "30")) - 5)
 
 
 def main():
