@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -26,16 +27,28 @@ func TestOneClusterOfManyLaunches(t *testing.T) {
 	state := t.TempDir()
 	s := oneNode(t, "one", "")
 	t.Cleanup(func() { terminate(t, at(t, state), "one") })
-	var wg sync.WaitGroup
+	var wg, all sync.WaitGroup
+	var packed atomic.Int32
+	all.Add(4)
 	for range 4 {
 		wg.Go(func() {
 			l := at(t, state) // as other rayctls would
-			if id, err := l.Launch(within(t), s, launcher.Payload{}); err != nil || id != "one" {
+			all.Done()
+			// Of the launch that makes the cluster, which takes until all have begun.
+			pack := func(context.Context) (*launcher.Packages, error) {
+				packed.Add(1)
+				all.Wait()
+				return &launcher.Packages{}, nil
+			}
+			if id, err := l.Launch(within(t), s, launcher.Payload{Packages: pack}); err != nil || id != "one" {
 				t.Errorf("launch: %q, %v", id, err)
 			}
 		})
 	}
 	wg.Wait()
+	if n := packed.Load(); n != 1 { // a keeper too many ends by itself, and is not seen below
+		t.Errorf("%d launches made the cluster", n)
+	}
 	keepers := 0
 	for _, p := range processes(t, state, "one") {
 		if strings.Contains(proc.CommandLine(p), "keeper.pyz keeper") {
