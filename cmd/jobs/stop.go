@@ -85,10 +85,10 @@ func runStop(ctx context.Context, a *app.App, o *stopOptions) error {
 
 // startsWithin is how long a job that is to be stopped may be PENDING: Ray's request to stop waits for the process that is to start the driver, which may wait for
 // resources, or for packages that are installed.
-const startsWithin = time.Minute
+var startsWithin = time.Minute
 
 // tellAfter is when the user is told that such a job waits.
-const tellAfter = 2 * time.Second
+var tellAfter = 2 * time.Second
 
 // refuseUnstarted names what ends a job that Ray cannot stop yet.
 func refuseUnstarted(ctx context.Context, a *app.App, c *app.Connection, ids []string) error {

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/rayctl/rayctl/cmd/app/apptest"
 	"github.com/rayctl/rayctl/launcher"
@@ -175,6 +176,23 @@ func TestStopAlone(t *testing.T) {
 	})
 	apptest.Run(t, verbs, running("raysubmit_1", "raysubmit_2"), []apptest.Line{
 		{Args: "stop", Code: runstate.CodeUsage, Err: "More than one job is running: raysubmit_1, raysubmit_2: choose one with `rayctl stop -c dev JOB`"},
+	})
+}
+
+// TestStopUnstarted: Ray ends no job before it starts it. stop waits for that, and not for ever.
+func TestStopUnstarted(t *testing.T) {
+	told, within := tellAfter, startsWithin
+	t.Cleanup(func() { tellAfter, startsWithin = told, within })
+	tellAfter, startsWithin = time.Millisecond, time.Millisecond
+	const waits = "job raysubmit_1 waits for resources or for its environment"
+	apptest.Run(t, verbs, func() launcher.Launcher {
+		ray := &apptest.Ray{}
+		ray.Jobs = []map[string]any{ray.Job("raysubmit_1", "true")}
+		ray.Jobs[0]["status"] = "PENDING" // stays so, as with Ray
+		return (&apptest.Launcher{Ray: ray}).With("dev")
+	}, []apptest.Line{
+		{Args: "stop", Code: runstate.CodeUnreachable, Err: waits + ": Ray has the request and stops the job when it starts it, and cannot end it before: `rayctl down dev` ends the cluster", Calls: []string{"stop raysubmit_1"}},
+		{Args: "stop --no-wait", Err: "local cluster dev", Unsaid: waits, Calls: []string{"stop raysubmit_1"}},
 	})
 }
 
