@@ -1,15 +1,18 @@
 """The keeper's copy of the driver's output, taken while it grows: from the file where that is on this host, else over HTTP."""
 
+import fcntl
 import glob
 import http.client
 import os
 import threading
+import time
 
 from rayctl_keeper.node.files import nodedir
 from rayctl_keeper.ray import logread
 from rayctl_keeper.ray.dashboard import Refused, Unreachable, error_line, version_tuple
 
 BLOCK = 1 << 20
+COPIED = 10.0  # seconds for what a driver that was killed has left in its pipe
 BEGINNING = 4096  # bytes, by which a log is known again: Ray begins it with a time and the job's id
 TRUNCATED = b"\nrayctl: the log was truncated here, and output may be missing\n"  # dashboardclient/logstream/tailer.go has the same
 
@@ -135,6 +138,20 @@ class DriverLog:
             self._append(block)
             limit -= len(block)
 
+    def _all_copied(self):
+        """Waits until what an ended driver wrote is in its log, which pump.py has locked until then: Ray does not wait where it kills a driver. False: it takes too long."""
+        until = time.monotonic() + COPIED
+        while True:
+            try:
+                fcntl.flock(self._source.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+                return True
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    return False
+                time.sleep(0.01)
+            except OSError:
+                return True  # a file system without locks has none of pump.py
+
     def _was_truncated(self):
         """Whether the log is shorter than what was taken over of it, or begins in another way: then it has grown again."""
         now = os.pread(self._source.fileno(), BEGINNING, 0)
@@ -148,16 +165,20 @@ class DriverLog:
         self.missing.append([at, at])
         self._append(TRUNCATED)
 
-    def finish(self, reachable):
-        """The attempt's driver has ended: takes the rest. Over HTTP only if the head may still answer."""
+    def finish(self, reachable, ended=False):
+        """Takes the rest of the attempt's log. Over HTTP only if the head may still answer. ended: the driver has ended, so nothing comes after what is on its way."""
         with self._lock:
             name, self._name = self._name, None  # the stream's thread takes nothing more
         if name is None:
             return
         if self._source is not None:
+            whole = not ended or self._all_copied()
             # Up to its length now: what the driver left running may write for ever.
             self.pump(os.fstat(self._source.fileno()).st_size)
             self._source.close()
+            if not whole:
+                self._log("the driver has ended, and its output was not in Ray's log after %ds" % COPIED)
+                self._miss(self._base + self._got, -1)
         elif reachable:
             try:
                 self._recover()

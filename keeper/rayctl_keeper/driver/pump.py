@@ -1,5 +1,6 @@
-"""Runs a command with its output in a pipe, and copies that to its own output, which is the log that Ray has of the job. A program that opens
+"""Runs a command with its output in a pipe, which a second process, the copier, copies to the log that Ray has of the job: their own output. A program that opens
 /dev/stderr for writing would truncate a log that is a file; in a pipe nothing is lost. Ends as the command does, once its output is in the log.
+The copier is no descendant and in another session: Ray kills each process of a job, and what the command wrote before is in the pipe then.
 It travels in a variable (pipe.py): no apostrophe, dollar, backslash or backquote."""
 import fcntl
 import os
@@ -32,6 +33,48 @@ def take(source, most=SIZE):
     return size
 
 
+def lock(how):
+    """Locked: output of the command may be on its way to the log (log.py asks for it)."""
+    try:
+        fcntl.flock(1, how)
+    except OSError:
+        pass
+
+
+def detached(task, *args):
+    """Runs a task in a process that is neither a descendant nor in the session of the job, whose processes Ray ends."""
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        if os.fork() == 0:
+            for number in STOPS:
+                signal.signal(number, signal.SIG_IGN)
+            task(*args)
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
+def copy(source, told, done, others):
+    """The copier. Its first word is that the output of a command that has ended is in the log; then it copies what processes write that the command left running.
+    The command has ended, or was killed with this program, when the other end of told is closed."""
+    for fd in others:
+        os.close(fd)
+    poll = select.poll()
+    poll.register(source, select.POLLIN)
+    poll.register(told, select.POLLIN)
+    writers = True
+    while writers and told not in [fd for fd, _ in poll.poll()]:
+        writers = take(source)
+    writers = writers and not rest(source)
+    lock(fcntl.LOCK_UN)
+    try:
+        os.write(done, b"1")
+    except OSError:
+        pass  # nobody is there any more
+    while writers:
+        writers = take(source)
+
+
 def start(command, sink):
     """Signals for the command that arrive here before it runs reach it."""
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
@@ -50,17 +93,23 @@ def start(command, sink):
     return child
 
 
-def follow(child, source, wake):
-    """Copies until the command has ended; returns its status."""
+def follow(child, source, copied, wake):
+    """Waits until the command has ended; returns its status. Copies if the copier was killed."""
     poll = select.poll()
-    poll.register(source, select.POLLIN)
+    poll.register(copied, select.POLLIN)
     poll.register(wake, select.POLLIN)
     while True:
-        if wake in [fd for fd, _ in poll.poll()]:
+        ready = [fd for fd, _ in poll.poll()]
+        if wake in ready:
             os.read(wake, SIZE)
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:
                 return status
+        elif copied in ready:
+            if os.read(copied, 1):
+                return os.waitpid(child, 0)[1]  # nobody can write any more
+            poll.unregister(copied)
+            poll.register(source, select.POLLIN)
         elif not take(source):
             return os.waitpid(child, 0)[1]
 
@@ -79,6 +128,11 @@ def rest(source):
         left -= size
     os.set_blocking(source, True)
     return False
+
+
+def go_on(source):
+    while take(source):
+        pass
 
 
 def end_as(status):
@@ -113,18 +167,22 @@ def main():
         fcntl.fcntl(sink, 1031, SIZE)  # F_SETPIPE_SZ of Linux
     except OSError:
         pass
+    told, tell = os.pipe()
+    copied, done = os.pipe()
+    lock(fcntl.LOCK_EX | fcntl.LOCK_NB)
+    detached(copy, source, told, done, (sink, tell, copied))
+    for fd in told, done:
+        os.close(fd)
     wake, waker = os.pipe()
     os.set_blocking(waker, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(waker)
     child = start(command, sink)
     os.close(sink)
-    status = follow(child, source, wake)
-    if not rest(source) and os.fork() == 0:
-        os.setsid()  # Ray ends the process group of a job that has ended
-        while take(source):
-            pass
-        os._exit(0)
+    status = follow(child, source, copied, wake)
+    os.close(tell)
+    if not os.read(copied, 1) and not rest(source):
+        detached(go_on, source)
     end_as(status)
 
 

@@ -262,7 +262,7 @@ def find_driver(submission_id, directories):
     """Pid of the driver's shell if it runs below one of these nodes on this host, else 0.
 
     JobSupervisor starts it as the leader of a session and gives RAY_JOB_CONFIG_JSON_ENV_VAR to it alone, from where the
-    driver's own children inherit it: it is the one whose parent lacks it."""
+    driver's own children inherit it: it is the one whose parent lacks it. So does the parent of the process that copies its output (pump.py), which leads no session."""
     if not process.LINUX:
         return 0
     job = b"RAYCTL_SUBMISSION_ID=" + submission_id.encode()
@@ -275,4 +275,4 @@ def find_driver(submission_id, directories):
 
     table = process.process_table()
     found = [pid for pid in table if has_driver_environment(pid)]
-    return next((pid for pid in found if table[pid][0] not in found), 0)
+    return next((pid for pid in found if table[pid][0] not in found and process.leads_session(pid)), 0)

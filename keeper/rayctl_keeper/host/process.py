@@ -81,6 +81,13 @@ def process_table():
     return table
 
 
+def leads_session(pid):
+    try:
+        return os.getsid(pid) == pid
+    except OSError:  # it has ended, or is another user's
+        return False
+
+
 def descendants(root, table=None):
     """Pids of everything below root, without zombies, and without other clusters."""
     table = process_table() if table is None else table
@@ -195,6 +202,11 @@ def kill_all(markers=(), spare=(), limit=10.0):
         if not left or time.monotonic() > until:
             return left, ended
         _await_death(left, min(until, time.monotonic() + RESCAN), ended)
+
+
+def await_death(pids, limit):
+    """Waits until these processes have ended, at most so many seconds."""
+    _await_death(pids, time.monotonic() + limit, {})
 
 
 def _await_death(pids, until, ended):

@@ -17,7 +17,7 @@ from rayctl_keeper import program
 from rayctl_keeper.host import address, process
 from rayctl_keeper.node import guard
 from rayctl_keeper.node.files import left, nodedir, nodelogs, scratch
-from rayctl_keeper.node.files.rest import save_rest
+from rayctl_keeper.node.files.rest import drain, save_rest
 from rayctl_keeper.node.gpus import measuring
 from rayctl_keeper.node.groups import members
 from rayctl_keeper.node.headwatch import HeadWatch, NotReached
@@ -203,6 +203,7 @@ class Supervisor:
             self.gpus.close()
             self.gpus = None
         spare = [self.guard.pid] if self.guard else []
+        drain(self.marker, spare)
         left, _ = process.kill_all([self.marker], spare)
         if left:
             self.report("failed", "processes %s of node %s cannot be killed" % (sorted(left), self.member.name))

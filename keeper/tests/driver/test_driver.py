@@ -1,11 +1,13 @@
 """The driver's submission and its log. Run by `go test ./keeper` with every Python that the machine has."""
 
+import fcntl
 import io
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import unittest.mock
 
@@ -171,6 +173,27 @@ class Log(unittest.TestCase):
                 with open(os.path.join(top, name), "rb") as f:
                     self.assertEqual(f.read(), text)
             self.assertEqual(log.document(), {"bytes": 0, "missing": [[0, -1]]})
+
+    def test_on_its_way(self):
+        """What a driver has written that was killed may still be on its way into Ray's log. If that takes too long, the output is noted as incomplete."""
+        for late in False, True:
+            with tempfile.TemporaryDirectory() as top:
+                logs = os.path.join(top, "t", "session_2026", "logs")
+                os.makedirs(logs)
+                log = DriverLog(top, lambda: None, lambda text: None)
+                with open(os.path.join(logs, "job-driver-x-1.log"), "ab", buffering=0) as f:
+                    f.write(b"a\n")
+                    fcntl.flock(f, fcntl.LOCK_EX)
+                    log.begin("job-driver-x-1.log", "id", [top], stream=False)
+
+                    def copy(_seconds):
+                        f.write(b"b\n")
+                        fcntl.flock(f, fcntl.LOCK_UN)
+
+                    with unittest.mock.patch.multiple("rayctl_keeper.driver.log", COPIED=-1.0 if late else 60.0, time=unittest.mock.Mock(monotonic=time.monotonic, sleep=copy)):
+                        log.finish(False, ended=True)
+                log.close()
+                self.assertEqual(log.document(), {"bytes": 2, "missing": [[2, -1]]} if late else {"bytes": 4, "missing": []})
 
     def test_truncated(self):
         """Also where the log has grown beyond its old length before the keeper looks again. What is there afterwards follows a note."""

@@ -1,3 +1,4 @@
+import fcntl
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspa
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from rayctl_keeper.driver import pipe
+from rayctl_keeper.host import process
 from sample import HOSTILE
 
 SLOW = "import os, signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(7)); print('ready', flush=True); time.sleep(60)"
@@ -24,7 +26,7 @@ class Pipe(unittest.TestCase):
         os.symlink(sys.executable, os.path.join(top.name, "python3"))
 
     def begin(self, command, line=None, **env):
-        env = dict({**os.environ, "PATH": self.top + ":" + os.environ["PATH"]}, **env)
+        env = dict({**os.environ, "PATH": self.top + ":" + os.environ["PATH"], "TEST_PIPE": self.top}, **env)
         env.update(pipe.variables(command))
         with open(self.log, "ab") as log:
             log.write(b"Ray's\n")
@@ -74,6 +76,43 @@ class Pipe(unittest.TestCase):
             self.assertIsNone(driver.poll())
         os.killpg(driver.pid, signal.SIGTERM)  # as Ray does to each process of the job
         self.assertEqual(driver.wait(), 7)
+
+    def copier(self, driver):
+        pids = [pid for pid in process.marked(b"TEST_PIPE=" + os.fsencode(self.top)) if os.getsid(pid) != driver.pid]
+        self.assertEqual(len(pids), 1)
+        self.assertTrue(process.leads_session(driver.pid) and not process.leads_session(pids[0]))  # rayjob.find_driver
+        return pids[0]
+
+    @unittest.skipUnless(process.LINUX, "the copier is found in /proc")
+    def test_killed(self):
+        """What a driver wrote before Ray killed it comes into the log, also if its copier had no time until then."""
+        go, gone = os.path.join(self.top, "go"), os.path.join(self.top, "gone")
+        os.mkfifo(go)
+        os.mkfifo(gone)
+        driver = self.begin("read x < %s; head -c 200000 /dev/zero; : > %s; exec sleep 60" % (go, gone))
+        with open(go, "w"):
+            copier = self.copier(driver)
+            os.kill(copier, signal.SIGSTOP)
+        with open(gone):  # opens once it has written
+            pass
+        os.killpg(driver.pid, signal.SIGKILL)
+        self.assertEqual(driver.wait(), -9)
+        with open(self.log, "rb") as log:
+            with self.assertRaises(BlockingIOError):
+                fcntl.flock(log, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            os.kill(copier, signal.SIGCONT)
+            fcntl.flock(log, fcntl.LOCK_SH)
+        self.assertEqual(self.text(), bytes(200000))
+
+    @unittest.skipUnless(process.LINUX, "the copier is found in /proc")
+    def test_copier_killed(self):
+        go = os.path.join(self.top, "go")
+        os.mkfifo(go)
+        driver = self.begin("read x < %s; head -c 2000000 /dev/zero; exit 3" % go)
+        with open(go, "w"):
+            os.kill(self.copier(driver), signal.SIGKILL)
+        self.assertEqual(driver.wait(), 3)
+        self.assertEqual(self.text(), bytes(2000000))
 
     def test_what_is_left_running(self):
         """It is not waited for, and may go on writing."""

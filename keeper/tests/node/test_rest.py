@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -10,11 +11,43 @@ import unittest
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.dirname(HERE))
 
+from rayctl_keeper.host import process
 from rayctl_keeper.node.files import rest
 from rayctl_keeper.slurm.attempts import after
 
 LOG = "job-driver-n-1.log"
 WHOLE = b"".join(b"line %d\n" % i for i in range(2000))
+
+
+# A supervisor that ends its node while the copier of a driver's output is late: it goes on once the driver has been killed. Prints how much came into the log.
+ENDS = r"""
+import os, signal, subprocess, sys, threading, time
+sys.path.insert(0, sys.argv[1])
+from rayctl_keeper.driver import pipe
+from rayctl_keeper.host import process
+from rayctl_keeper.node.files import rest
+process.become_subreaper()
+top = sys.argv[2]
+log, go, gone = (os.path.join(top, name) for name in ("log", "go", "gone"))
+os.mkfifo(go)
+os.mkfifo(gone)
+command = "read x < %s; head -c 200000 /dev/zero; : > %s; exec sleep 60" % (go, gone)
+with open(log, "ab") as f:
+    driver = subprocess.Popen(pipe.through(command), shell=True, env=dict(os.environ, **pipe.variables(command)), stdout=f, stderr=f, start_new_session=True)
+with open(go, "w"):
+    shell, = (pid for pid in process.descendants(driver.pid))
+    copier, = (pid for pid in process.descendants(os.getpid()) if pid not in (driver.pid, shell))
+    os.kill(copier, signal.SIGSTOP)
+open(gone).close()
+def late():
+    while not process._read("/proc/%d/stat" % shell).rpartition(b")")[2].split()[:1] in ([], [b"Z"]):
+        time.sleep(0.01)
+    os.kill(copier, signal.SIGCONT)
+threading.Thread(target=late, daemon=True).start()
+rest.drain(b"RAYCTL_NODE_DIR=" + os.fsencode(top), [])
+left, _ = process.kill_all()
+print(os.path.getsize(log), left)
+"""
 
 
 class Rest(unittest.TestCase):
@@ -25,6 +58,12 @@ class Rest(unittest.TestCase):
         self.logs, self.saved = os.path.join(self.node, "ray", "session_2026", "logs"), os.path.join(self.run, "nodes", "head-0")
         os.makedirs(self.logs)
         os.makedirs(self.run)
+
+    @unittest.skipUnless(process.LINUX, "only Linux shows which processes copy")
+    def test_drained(self):
+        """What a driver had written when the supervisor killed it comes into its log."""
+        with tempfile.TemporaryDirectory() as top:
+            self.assertEqual(subprocess.check_output([sys.executable, "-c", ENDS, os.path.dirname(HERE), top]), b"200000 set()\n")
 
     def write(self, path, data):
         with open(path, "wb") as f:

@@ -92,7 +92,8 @@ class DriverWatch:
         job = self._state.doc["job"]
         if job and job["logFile"]:
             self._log.begin_late(job["logFile"], self._nodes.directories())
-        self._noting_gaps(lambda: self._log.finish(reachable))
+        ended = bool(job) and (self.program()["state"] in rayjob.TERMINAL or self.ended or bool(readable(self.fds(), 0)))
+        self._noting_gaps(lambda: self._log.finish(reachable, ended))
         if self._fd is not None:
             self._close()
 
