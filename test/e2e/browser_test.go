@@ -55,6 +55,7 @@ type tab struct {
 	answered map[string]bool // methods and addresses, of this document; Ray's pages ask for most of them every 4 s
 	refused  []refusedRequest
 	said     []string                       // on the console, and what the browser itself complains of
+	dropped  int                            // requests that Chromium dropped, of which the page may say something on the console
 	asked    map[network.RequestID][]string // the addresses of a request: more than one where it was redirected
 	from     map[network.RequestID][]string // Sec-Fetch-Site of each, which Chromium reports before or after the address
 }
@@ -181,8 +182,8 @@ var issues = []audits.InspectorIssueCode{
 	audits.InspectorIssueCodeContentSecurityPolicyIssue, audits.InspectorIssueCodeCorsIssue, audits.InspectorIssueCodeStylesheetLoadingIssue,
 }
 
-// networkChanged is Chromium's error for requests that it drops because an interface of the machine came or went, as those of testbeds beside this test do. A
-// page that misses one is not whole.
+// networkChanged is Chromium's error for requests that it drops because an interface of the machine came or went, as those of testbeds beside this test do;
+// it has no option against this. Ray's pages report a dropped request with one error on the console and ask again. A page that misses one is not whole.
 const networkChanged = "net::ERR_NETWORK_CHANGED"
 
 // see is called for each event, in their order.
@@ -194,6 +195,7 @@ func (b *tab) see(event any) {
 	case *network.EventRequestWillBeSent:
 		if e.Type == network.ResourceTypeDocument {
 			clear(b.answered)
+			b.dropped = 0
 		}
 		b.pending[e.RequestID] = e.Request
 		b.asked[e.RequestID] = append(b.asked[e.RequestID], e.Request.URL)
@@ -209,7 +211,12 @@ func (b *tab) see(event any) {
 		}
 		delete(b.pending, e.RequestID)
 	case *network.EventLoadingFailed:
-		if r := b.pending[e.RequestID]; r != nil && (!e.Canceled || e.BlockedReason != "") && e.ErrorText != networkChanged {
+		switch r := b.pending[e.RequestID]; {
+		case r == nil || e.Canceled && e.BlockedReason == "":
+		case e.ErrorText == networkChanged:
+			b.t.Logf("Chromium dropped %s %s: %s", r.Method, r.URL, e.ErrorText)
+			b.dropped++
+		default:
 			say("%s %s: %s %s", r.Method, r.URL, e.ErrorText, e.BlockedReason)
 		}
 		delete(b.pending, e.RequestID)
@@ -220,7 +227,12 @@ func (b *tab) see(event any) {
 	case *runtime.EventExceptionThrown:
 		say("exception: %s %s", e.ExceptionDetails.Text, described(e.ExceptionDetails.Exception))
 	case *runtime.EventConsoleAPICalled:
-		if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeAssert {
+		switch {
+		case e.Type != runtime.ConsoleAPICalledTypeError && e.Type != runtime.ConsoleAPICalledTypeAssert:
+		case b.dropped > 0:
+			b.t.Logf("after a dropped request: console: %s", described(e.Args...))
+			b.dropped--
+		default:
 			say("console: %s", described(e.Args...))
 		}
 	case *log.EventEntryAdded: // those of requests are counted above
