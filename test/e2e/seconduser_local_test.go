@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -133,11 +134,13 @@ func onLocalLaunch(t *testing.T, victim *secondUser) {
 	}
 }
 
-// refused runs a script that must fail.
+var denied = regexp.MustCompile("Permission denied|Operation not permitted|can't cd to") // dash's cd gives no reason
+
+// refused runs a script that must fail because it is not permitted, and not because something is not there.
 func refused(t *testing.T, who *secondUser, script string) {
 	t.Helper()
-	if r := who.sh(script); r.code == 0 {
-		t.Errorf("%s could: %s: %s", who.name, script, r.out)
+	if r := who.sh(script); r.code == 0 || !denied.MatchString(r.err) {
+		t.Errorf("%s was not refused: %s: exit code %d, %s%s", who.name, script, r.code, r.out, r.err)
 	}
 }
 
