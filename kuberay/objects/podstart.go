@@ -59,7 +59,7 @@ func (p *Plan) addStart(t *corev1.PodTemplateSpec, g spec.NodeGroup, group strin
 	if p.warns() {
 		host, dashboard, _ := p.headAddress()
 		if group == HeadGroup {
-			host = "127.0.0.1"
+			host = "127.0.0.1" // a mesh's proxy may have the other end of what goes to the pod's own address, and then nobody can prove it (host/proof.py)
 			c.Env = append(c.Env, env("RAYCTL_WARN_KEEPER", p.keeperAddress()))
 		}
 		c.Env = append(c.Env, env("RAYCTL_WARN_DASHBOARD", "http://"+host+":"+strconv.Itoa(dashboard)))
