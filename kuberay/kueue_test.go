@@ -27,24 +27,34 @@ import (
 )
 
 // TestKueue: the real Kueue, in a namespace with a queue called "default", to which it gives everything that names none, the keeper's and the record's Jobs, too; and
-// in one where it holds everything and gives it no queue. The quota has room for one cluster of two small pods, and nothing beside it.
+// in two where it holds everything and gives it no queue. Each quota has room for one cluster of two small pods, and nothing beside it. The namespaces' subtests run side
+// by side: most of their time passes by waiting for Kueue.
 func TestKueue(t *testing.T) {
 	pace.Parallel(t)
-	b, all := newBed(t), newBed(t)
+	b, all, doctor := newBed(t), newBed(t), newBed(t)
 	b.StartKueue(t)
 	b.KueueQueue(t, b.namespace, "default", "400m")
-	t.Run("EarlyHead", b.kueueEarlyHead)
-	t.Run("Elastic", b.kueueElastic)
-	t.Run("Queued", b.kueueQueued)
-	t.Run("AtOnce", b.kueueAtOnce)
-	t.Run("TakenBack", b.kueueTakenBack)
-	all.KueueQueue(t, all.namespace, inQueue, "400m")
-	all.KueueHoldsAll(t, all.namespace)
-	t.Run("NoQueue", all.kueueNoQueue)
-	t.Run("NoSuchQueue", all.kueueNoSuchQueue)
-	t.Run("ClientDies", all.kueueClientDies)
-	t.Run("Doctor", all.kueueDoctor)
-	t.Run("HoldsAll", all.kueueHoldsAll)
+	for _, holds := range []bed{all, doctor} {
+		holds.KueueQueue(t, holds.namespace, inQueue, "400m")
+		holds.KueueHoldsAll(t, holds.namespace)
+	}
+	t.Run("Default", func(t *testing.T) {
+		t.Parallel()
+		t.Run("EarlyHead", b.kueueEarlyHead)
+		t.Run("Elastic", b.kueueElastic)
+		t.Run("Full", b.kueueFull)
+	})
+	t.Run("All", func(t *testing.T) {
+		t.Parallel()
+		t.Run("NoQueue", all.kueueNoQueue)
+		t.Run("NoSuchQueue", all.kueueNoSuchQueue)
+		t.Run("ClientDies", all.kueueClientDies)
+		t.Run("HoldsAll", all.kueueHoldsAll)
+	})
+	t.Run("Doctor", func(t *testing.T) {
+		t.Parallel()
+		doctor.kueueDoctor(t)
+	})
 }
 
 // inQueue is the queue of the namespace where Kueue holds everything.
@@ -79,52 +89,95 @@ func (b bed) kueueElastic(t *testing.T) {
 	b.awaitNothing(t, "elastic")
 }
 
-// kueueQueued: where another cluster has the quota, the next one waits with that reason, and runs once Kueue has admitted it. Neither has a gang's object, which would
-// take room for pods that Kueue has not admitted.
-func (b bed) kueueQueued(t *testing.T) {
+// kueueFull: where another cluster has the quota, those that are launched at once wait with that reason. Their keepers and records take nothing of it: Kueue releases the
+// keeper's Job as soon as it is there, and its pod waits for what the launch makes next, so that none fails. Each cluster runs, one after the other, once Kueue has taken
+// the quota back from the first.
+func (b bed) kueueFull(t *testing.T) {
 	first := b.run(t, b.l, withWorker(job("first", waitingDriver)))
 	first.printed(t, "begun\n")
-	const held = "Kueue has not admitted the cluster to queue default yet"
-	next := b.run(t, b.l, withWorker(job("next", "echo admitted")))
-	next.until(t, "Kueue's reason", func(st launcher.Status) bool { return st.Phase == runstate.Queued && st.Reason.Message == held })
-	for _, id := range []launcher.ID{"first", "next"} {
-		if left := b.list(t, podGroups, id); len(left) > 0 {
-			t.Errorf("Kueue admits %s as a whole, and it has %v", id, slices.Collect(maps.Keys(left)))
+	var next []*running
+	for i := range 2 {
+		next = append(next, b.run(t, b.l, withWorker(job(fmt.Sprintf("next-%d", i), "echo admitted"))))
+	}
+	for _, r := range next {
+		r.until(t, "Kueue's reason", waitsForKueue)
+	}
+	b.wantNoGangs(t, append(next, first)...)
+	b.wantListed(t, next...)
+	b.takeBack(t, first)
+	for _, r := range next {
+		r.wantEnd(t, "succeeded", 0, "admitted\n")
+	}
+	for _, r := range append(next, first) {
+		b.wantOnePod(t, string(r.id), string(r.id)+"-record")
+	}
+}
+
+// waitsForKueue is the status of a cluster whose keeper runs and for which the quota has no room.
+func waitsForKueue(st launcher.Status) bool {
+	return st.Phase == runstate.Queued && st.Reason.Message == "Kueue has not admitted the cluster to queue default yet"
+}
+
+// wantNoGangs expects no gang's object, which would take room for pods that Kueue has not admitted.
+func (b bed) wantNoGangs(t *testing.T, runs ...*running) {
+	t.Helper()
+	for _, r := range runs {
+		if left := b.list(t, podGroups, r.id); len(left) > 0 {
+			t.Errorf("Kueue admits %s as a whole, and it has %v", r.id, slices.Collect(maps.Keys(left)))
 		}
 	}
+}
+
+// wantListed expects of `ls` the reason that status has.
+func (b bed) wantListed(t *testing.T, waiting ...*running) {
+	t.Helper()
 	all, err := b.l.List(t.Context(), launcher.Selector{Whole: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, st := range all {
-		if st.Name == "next" && (st.Phase != runstate.Queued || st.Reason.Message != held) {
-			t.Errorf("%+v", st)
+	for _, r := range waiting {
+		if !slices.ContainsFunc(all, func(st launcher.Status) bool { return st.Name == string(r.id) && waitsForKueue(st) }) {
+			t.Errorf("%s is not listed as waiting: %+v", r.id, all)
 		}
 	}
-	b.release(t, first.id)
-	first.wantEnd(t, "succeeded", 0, "begun\ndone\n")
-	next.wantEnd(t, "succeeded", 0, "admitted\n")
 }
 
-var podGroups = schema.GroupVersionResource{Group: "scheduling.volcano.sh", Version: "v1beta1", Resource: "podgroups"}
-
-// kueueAtOnce: of clusters that are launched at once each runs, one after the other, although the quota has room for one alone: their keepers and records take nothing
-// of it. Kueue releases the keeper's Job as soon as it is there, and its pod waits for what the launch makes next: none fails.
-func (b bed) kueueAtOnce(t *testing.T) {
-	var all []*running
-	for i := range 3 {
-		all = append(all, b.run(t, b.l, withWorker(job(fmt.Sprintf("at-once-%d", i), "echo ran"))))
+// wantOnePod expects that the Jobs have had one pod each.
+func (b bed) wantOnePod(t *testing.T, jobs ...string) {
+	t.Helper()
+	for _, job := range jobs {
+		made, err := b.Core.CoreV1().Events(b.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=Job,involvedObject.name=" + job + ",reason=SuccessfulCreate"})
+		if err != nil || len(made.Items) != 1 {
+			t.Errorf("pods of Job %s: %v, %v", job, made, err)
+		}
 	}
-	for _, r := range all {
-		r.wantEnd(t, "succeeded", 0, "ran\n")
-		for _, job := range []string{string(r.id), string(r.id) + "-record"} {
-			made, err := b.Core.CoreV1().Events(b.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=Job,involvedObject.name=" + job + ",reason=SuccessfulCreate"})
-			if err != nil || len(made.Items) != 1 {
-				t.Errorf("pods of Job %s: %v, %v", job, made, err)
+}
+
+// takeBack has Kueue evict a cluster that runs, as for one of higher priority. That is its reason, while the keeper only finds that the head is silent.
+func (b bed) takeBack(t *testing.T, r *running) {
+	t.Helper()
+	resource, _ := schema.ParseResourceArg("workloads.v1beta2.kueue.x-k8s.io")
+	workloads := b.Dynamic.Resource(*resource).Namespace(b.namespace)
+	all, err := workloads.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range all.Items {
+		if strings.HasPrefix(w.GetName(), "raycluster-"+string(r.id)+"-") {
+			if _, err := workloads.Patch(t.Context(), w.GetName(), types.MergePatchType, []byte(`{"spec": {"active": false}}`), metav1.PatchOptions{}); err != nil {
+				t.Fatal(err)
 			}
 		}
 	}
+	r.until(t, "Kueue's reason", func(st launcher.Status) bool {
+		return st.Phase == runstate.Suspended && strings.HasPrefix(st.Reason.Message, "Kueue has taken the cluster back to queue default")
+	})
+	if e, _ := r.ended(t); e.Cause != runstate.CauseLost || !e.Retryable {
+		t.Errorf("%+v", e)
+	}
 }
+
+var podGroups = schema.GroupVersionResource{Group: "scheduling.volcano.sh", Version: "v1beta1", Resource: "podgroups"}
 
 // kueueHoldsAll: where Kueue holds all Jobs, those of keeper and record are in their cluster's queue.
 func (b bed) kueueHoldsAll(t *testing.T) {
@@ -246,29 +299,4 @@ func (b bed) kueueDoctor(t *testing.T) {
 		t.Errorf("in a queue: %+v", c)
 	}
 	b.NothingLeft(t, b.namespace, nil)
-}
-
-// kueueTakenBack: Kueue evicts a cluster that runs, as for one of higher priority. That is its reason, while the keeper only finds that the head is silent.
-func (b bed) kueueTakenBack(t *testing.T) {
-	r := b.run(t, b.l, withWorker(job("evicted", waitingDriver)))
-	r.printed(t, "begun\n")
-	resource, _ := schema.ParseResourceArg("workloads.v1beta2.kueue.x-k8s.io")
-	workloads := b.Dynamic.Resource(*resource).Namespace(b.namespace)
-	all, err := workloads.List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, w := range all.Items {
-		if strings.HasPrefix(w.GetName(), "raycluster-evicted-") {
-			if _, err := workloads.Patch(t.Context(), w.GetName(), types.MergePatchType, []byte(`{"spec": {"active": false}}`), metav1.PatchOptions{}); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	r.until(t, "Kueue's reason", func(st launcher.Status) bool {
-		return st.Phase == runstate.Suspended && strings.HasPrefix(st.Reason.Message, "Kueue has taken the cluster back to queue default")
-	})
-	if e, _ := r.ended(t); e.Cause != runstate.CauseLost || !e.Retryable {
-		t.Errorf("%+v", e)
-	}
 }

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"testing"
 
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/rayctl/rayctl/test/kubetest/bed"
 	"github.com/rayctl/rayctl/test/kubetest/guests"
@@ -55,6 +58,26 @@ func (c *Cluster) StartKueue(t testing.TB) {
 func (c *Cluster) KueueHoldsAll(t testing.TB, namespace string) {
 	t.Helper()
 	c.Invite(t, guests.KueueHoldsAll, namespace)
+	c.awaitKueue(t, namespace, nil)
+}
+
+// awaitKueue waits until Kueue holds a new Job of a namespace. It learns of a queue and of a namespace's labels some time after they are there, and lets pass meanwhile what it
+// would hold.
+func (c *Cluster) awaitKueue(t testing.TB, namespace string, labels map[string]string) {
+	t.Helper()
+	job := &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "held-", Labels: labels},
+		Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "none", Image: "none"}},
+		}}},
+	}
+	Await(t, "Kueue to hold jobs of namespace "+namespace, func(ctx context.Context) error {
+		made, err := c.Core.BatchV1().Jobs(namespace).Create(ctx, job, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil && !ptr.Deref(made.Spec.Suspend, false) {
+			err = errors.New("it lets them run")
+		}
+		return err
+	})
 }
 
 // KueueQueue gives a namespace a queue of Kueue's, called as given, that has so many CPUs and memory without bound. A queue called "default" is the one of all jobs that
@@ -76,6 +99,11 @@ spec:
     flavors: [{name: %[1]s, resources: [{name: cpu, nominalQuota: %q}, {name: memory, nominalQuota: 1Ti}, {name: ephemeral-storage, nominalQuota: 1Ti}, {name: pods, nominalQuota: 100}]}]`, name, cpus))
 	t.Cleanup(func() { c.removeKueue(t, "clusterqueues", name) })
 	c.Create(t, namespace, fmt.Sprintf("{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {name: %s}, spec: {clusterQueue: %s}}", queue, name))
+	labels := map[string]string{"kueue.x-k8s.io/queue-name": queue}
+	if queue == "default" {
+		labels = nil
+	}
+	c.awaitKueue(t, namespace, labels)
 }
 
 // removeKueue deletes an object for the whole cluster while Kueue runs, which releases it when no workload uses it.
