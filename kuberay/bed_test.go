@@ -39,7 +39,12 @@ func newBed(t *testing.T) bed { return bedWith(t, options()) }
 
 func bedWith(t *testing.T, o kubetest.Options) bed {
 	t.Helper()
-	b := bed{Cluster: kubetest.Start(t, o)}
+	return bed{Cluster: kubetest.Start(t, o)}.another(t)
+}
+
+// another is one more namespace beside the bed's, for the same test.
+func (b bed) another(t *testing.T) bed {
+	t.Helper()
 	b.namespace = b.Namespace(t)
 	b.kubeconfig = b.KubeconfigFor(t, b.namespace)
 	b.l = kuberay.New(kuberay.Config{Kubeconfig: b.kubeconfig})

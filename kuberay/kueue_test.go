@@ -31,7 +31,8 @@ import (
 // by side: most of their time passes by waiting for Kueue.
 func TestKueue(t *testing.T) {
 	pace.Parallel(t)
-	b, all, doctor := newBed(t), newBed(t), newBed(t)
+	b := newBed(t)
+	all, doctor := b.another(t), b.another(t)
 	b.StartKueue(t)
 	b.KueueQueue(t, b.namespace, "default", "400m")
 	for _, holds := range []bed{all, doctor} {
