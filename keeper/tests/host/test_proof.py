@@ -2,6 +2,7 @@
 
 import os
 import socket
+import struct
 import sys
 import threading
 import time
@@ -70,6 +71,16 @@ class Proof(unittest.TestCase):
                     s.close()
                     with self.assertRaises(proof.Closed):
                         proof.require(c, 60)
+
+    def test_reset(self):
+        """Always the same exception: a mesh that refuses the keeper is known by it (run/gang/gathering.py), and of a reset connection the kernel tells no other end."""
+        s, _ = server("127.0.0.1")
+        with s, socket.create_connection(s.getsockname()) as c:
+            accepted, _ = s.accept()
+            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            accepted.close()
+            with self.assertRaises(ConnectionResetError):
+                proof.of(c)
 
     def test_no_other_socket(self):
         """The kernel's answer about one socket and its tables of all of them say the same."""
