@@ -61,7 +61,7 @@ func (b bed) conformance() conformance.Config {
 		Hold: b.hold, FreezeDashboard: b.freezeDashboard, NameServiceAway: b.nameServiceAway,
 		HoldWorkers: b.holdWorkers, Elastic: true, PacksFirst: true,
 		Without:  map[string]string{"client killed before the commit": "TestClientDiesBetweenWrites ends clients after each write that comes after the packing"},
-		Surfaces: b.surfaces, Story: b.story, Patience: patience,
+		OneToken: true, Surfaces: b.surfaces, Story: b.story, Patience: patience,
 	}
 }
 

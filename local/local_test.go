@@ -190,7 +190,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("printed %q", out.String())
 	}
 	nothingLeft(t, state, "first")
-	for _, name := range []string{"token", "secrets.json"} {
+	for _, name := range []string{"token", "ray-token", "secrets.json"} {
 		if _, err := os.Stat(filepath.Join(state, "clusters", "first", name)); err == nil {
 			t.Errorf("%s is still there", name)
 		}

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -221,7 +222,7 @@ func (b *bed) allocated(t *testing.T, id launcher.ID) []string {
 	for _, p := range b.processes(t, id) {
 		left = append(left, "process "+p.Command)
 	}
-	for _, secret := range []string{keeper.TokenFile, keeper.SecretsFile} {
+	for _, secret := range keeper.SecretFiles {
 		found, _ := filepath.Glob(filepath.Join(b.run(id), "*", secret))
 		if len(found) > 0 && len(left) == 0 && b.ended(id) {
 			left = append(left, found...)
@@ -300,7 +301,7 @@ func (b *bed) surfaces(t *testing.T, id launcher.ID) map[string][]byte {
 	out := map[string][]byte{}
 	for _, root := range []string{b.run(id), b.Cluster.Dir + "/state", b.Cluster.Dir + "/spool", b.Cluster.Dir + "/log"} {
 		_ = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
-			if err == nil && d.Type().IsRegular() && d.Name() != keeper.TokenFile && d.Name() != keeper.SecretsFile {
+			if err == nil && d.Type().IsRegular() && !slices.Contains(keeper.SecretFiles, d.Name()) {
 				out[path], _ = os.ReadFile(path) // what vanished meanwhile is empty
 			}
 			return nil

@@ -22,8 +22,11 @@ func (l *Launcher) Dial(ctx context.Context, id launcher.ID, t launcher.Target) 
 	if c.Result != nil {
 		return nil, c.ended()
 	}
-	address := c.Address(t)
-	if address == "" || c.Token == "" || c.Current.Node == "" {
+	address, token := c.Address(t), c.Token
+	if t == launcher.Dashboard {
+		token = c.RayToken
+	}
+	if address == "" || token == "" || c.Current.Node == "" {
 		return nil, c.notReady(string(t))
 	}
 	u, err := url.Parse(address)
@@ -32,7 +35,7 @@ func (l *Launcher) Dial(ctx context.Context, id launcher.ID, t launcher.Target) 
 	}
 	r := l.tunnels.Transport(ctx, c.Run)
 	return &launcher.Endpoint{
-		URL: address, Token: c.Token, TokenHeader: "Authorization", Via: r.String(),
+		URL: address, Token: token, TokenHeader: "Authorization", Via: r.String(),
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return r.Dial(ctx, u.Host) },
 		CloseFunc:   r.Release,
 	}, nil

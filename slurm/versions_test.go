@@ -138,7 +138,7 @@ func (b *bed) copies(t *testing.T, id launcher.ID) {
 	if err != nil {
 		t.Error(err)
 	}
-	for _, name := range []string{"seed/token", "2/token", "2/driver-1.log"} {
+	for _, name := range []string{"seed/token", "2/token", "2/ray-token", "2/driver-1.log"} {
 		if _, err := os.Stat(filepath.Join(b.run(id), name)); err != nil {
 			t.Error(err)
 		}

@@ -36,6 +36,7 @@ func NewEnv(a *app.App) *cobra.Command {
 		Use:   "env [NAME]",
 		Short: "Print shell variables for Ray's own tools and notebooks",
 		Long: "env prints exports for `ray job`, `serve` and ray.init(). The exports name a file with the token that only you can read; they never contain the token.\n" +
+			"When the cluster's head was started again (job.restarts), run env again: address and token are others.\n" +
 			"If this machine cannot connect to the cluster directly, env starts a tunnel, a process that runs until the cluster ends. RAY_ADDRESS is then a ray://\n" +
 			"address, for Ray's client. PATH begins with the directory of the cluster's `ray` and `python`, if this machine has that: where the cluster is on this\n" +
 			"machine, and on Slurm where ray.python is a path that the login node has.\n\n" +

@@ -41,6 +41,8 @@ type Config struct {
 	Hold func(t *testing.T) (setup string, release func(*testing.T, launcher.ID))
 	// KeeperReturns is true if the substrate restarts a killed keeper and the run continues. Otherwise the cluster is lost.
 	KeeperReturns bool
+	// OneToken is true if all heads of a cluster have the same token, because the substrate starts them. Otherwise each start has another one.
+	OneToken bool
 	// KillHead kills Ray's head (its GCS) with SIGKILL.
 	KillHead func(t *testing.T, id launcher.ID)
 	// FreezeDashboard stops the process of the head's dashboard (SIGSTOP) until thaw. nil: not yet supported by the launcher's tests.

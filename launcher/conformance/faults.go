@@ -137,12 +137,24 @@ func clientsKilled(t *testing.T, s *suite) {
 	}
 }
 
+// headKilled: the job begins again on another head, with another token of Ray's, as long as it may; then the run is lost.
 func headKilled(t *testing.T, s *suite) {
-	sp := s.spec(t, "echo begun; exec sleep 600") // exec, because a shell that survives long enough prints that its child was killed
-	actions := make(chan launcher.Action)
+	sp := s.spec(t, "echo begun $RAYCTL_ATTEMPT; exec sleep 600") // exec, because a shell that survives long enough prints that its child was killed
+	want := "begun 1\n"
+	if !s.OneToken {
+		sp.Job.Restarts.NodeFailure = 1
+		want += "begun 2\n"
+	}
+	id, actions := launcher.ID(sp.Name), make(chan launcher.Action)
 	go func() {
-		if s.printed(t, launcher.ID(sp.Name), "begun") {
-			s.KillHead(t, launcher.ID(sp.Name))
+		if !s.printed(t, id, "begun 1") {
+			return
+		}
+		first := s.tokenNow(t, id)
+		s.KillHead(t, id)
+		if !s.OneToken && s.printed(t, id, "begun 2") {
+			s.anotherToken(t, id, first)
+			s.KillHead(t, id)
 		}
 	}()
 	oc, out := s.run(t, sp, launcher.RunOptions{Actions: actions})
@@ -150,8 +162,8 @@ func headKilled(t *testing.T, s *suite) {
 	if !oc.Receipt.Exit.Retryable || !strings.Contains(oc.Receipt.Exit.Message, "head") {
 		t.Errorf("a lost head is retryable and named: %+v", oc.Receipt.Exit)
 	}
-	if out != "begun\n" {
-		t.Errorf("output %q", out)
+	if out != want {
+		t.Errorf("output %q, want %q", out, want)
 	}
 }
 

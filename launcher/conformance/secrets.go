@@ -51,7 +51,7 @@ func (s *suite) secrets(t *testing.T, id launcher.ID, sp *spec.ClusterSpec, secr
 	if !s.printed(t, id, "actor "+digest) {
 		t.Fatalf("driver and actor did not get the secret: %s", s.savedNow(t, id))
 	}
-	token := s.token(t, id)
+	rays, keepers := s.token(t, id, launcher.Dashboard), s.token(t, id, launcher.Keeper)
 	surfaces := s.Surfaces(t, id)
 	surfaces["job API"] = s.jobDocument(t, id)
 	surfaces["status"] = mustJSON(t, s.until(t, id, "seen", func(launcher.Status) bool { return true }))
@@ -71,7 +71,7 @@ func (s *suite) secrets(t *testing.T, id launcher.ID, sp *spec.ClusterSpec, secr
 	for _, f := range rendered {
 		surfaces["rendered "+f.Name] = f.Content
 	}
-	wantAbsent(t, surfaces, secret, token, secretOf(sp))
+	wantAbsent(t, surfaces, secret, rays, keepers, secretOf(sp))
 }
 
 func wantAbsent(t *testing.T, surfaces map[string][]byte, values ...string) {
@@ -89,15 +89,16 @@ func wantAbsent(t *testing.T, surfaces map[string][]byte, values ...string) {
 	}
 }
 
-func (s *suite) token(t *testing.T, id launcher.ID) string {
+// token is the one by which a target is reached.
+func (s *suite) token(t *testing.T, id launcher.ID, target launcher.Target) string {
 	t.Helper()
-	e, err := s.l.Dial(s.context(t), id, launcher.Dashboard)
+	e, err := s.l.Dial(s.context(t), id, target)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
 	if len(e.Token) < 32 {
-		t.Fatalf("the dashboard has no token")
+		t.Fatalf("the %s has no token", target)
 	}
 	return e.Token
 }

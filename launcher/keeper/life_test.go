@@ -59,8 +59,10 @@ func TestDriversLife(t *testing.T) {
 	if s.Head.RayVersion == "" || s.Head.Session == "" || !s.Head.Token || s.Nodes[0].State != "ALIVE" || s.Groups[0].Ready != 1 {
 		t.Errorf("state of a running cluster: %+v", s)
 	}
+	rays, _, err := r.dir.RayToken()
+	r.must(err)
 	for _, line := range r.processes() {
-		for _, value := range []string{"hunter2-5f1c77b1", r.token} {
+		for _, value := range []string{"hunter2-5f1c77b1", r.token, rays} {
 			if how := leak.Find([]byte(line), value); how != "" {
 				t.Errorf("a secret is in a command line, %s: %s", how, line)
 			}
@@ -279,7 +281,8 @@ func TestIdleAndDisconnect(t *testing.T) {
 	if s.Exit.Cause != runstate.CauseIdle || s.Exit.Code != 0 {
 		t.Errorf("exit: %+v", s.Exit)
 	}
-	if _, err := left.dir.Token(); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the token is still there: %v", err)
+	_, err = left.dir.Token()
+	if _, _, rays := left.dir.RayToken(); !errors.Is(err, fs.ErrNotExist) || !errors.Is(rays, fs.ErrNotExist) {
+		t.Errorf("the tokens are still there: %v, %v", err, rays)
 	}
 }

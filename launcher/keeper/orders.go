@@ -15,18 +15,22 @@ const Version = 1
 
 // Names of the files in a run directory.
 const (
-	OrdersFile  = "orders.json"  // what to do; written by the client before the keeper starts, changed by the keeper that takes a changed cluster file
-	TokenFile   = "token"        // the cluster's secret: Ray's authentication token and the API's bearer token
-	SecretsFile = "secrets.json" // a JSON object of environment variables, removed at the end
-	CommitFile  = "commit"       // a Commit; its appearance is the commit
-	StateFile   = "state.json"   // the current State
-	ResultFile  = "result.json"  // the final State; written once, last
-	DriverLog   = "driver.log"   // the driver's output; complete when ResultFile is there
-	KeeperLog   = "keeper.log"   // the keeper's decisions
-	ClaimFile   = "claim"        // made by the keeper that took the directory
-	ReserveFile = ".reserve"     // room for the keeper's documents on a disk that becomes full
-	NodesDir    = "nodes"        // Ray's own logs, one directory a node, after the end
+	OrdersFile   = "orders.json"  // what to do; written by the client before the keeper starts, changed by the keeper that takes a changed cluster file
+	TokenFile    = "token"        // the bearer token of the API
+	RayTokenFile = "ray-token"    // Ray's token, which the keeper makes anew for each start of a head; see RayToken
+	SecretsFile  = "secrets.json" // a JSON object of environment variables, removed at the end
+	CommitFile   = "commit"       // a Commit; its appearance is the commit
+	StateFile    = "state.json"   // the current State
+	ResultFile   = "result.json"  // the final State; written once, last
+	DriverLog    = "driver.log"   // the driver's output; complete when ResultFile is there
+	KeeperLog    = "keeper.log"   // the keeper's decisions
+	ClaimFile    = "claim"        // made by the keeper that took the directory
+	ReserveFile  = ".reserve"     // room for the keeper's documents on a disk that becomes full
+	NodesDir     = "nodes"        // Ray's own logs, one directory a node, after the end
 )
+
+// SecretFiles exist to hold secrets; nothing of them outlives the cluster.
+var SecretFiles = []string{TokenFile, RayTokenFile, SecretsFile}
 
 // Orders is the document that configures a cluster's keeper.
 type Orders struct {

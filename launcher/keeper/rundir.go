@@ -81,9 +81,27 @@ func (d RunDir) State() (*runstate.State, error) { return d.files().State() }
 // Result reads the final state document; fs.ErrNotExist while the keeper lives, and permanently if the keeper was killed.
 func (d RunDir) Result() (*runstate.State, error) { return d.files().Result() }
 
-// Token reads the cluster's secret; fs.ErrNotExist after the end.
-func (d RunDir) Token() (string, error) {
-	text, err := os.ReadFile(d.path(TokenFile))
+// Token reads the bearer token of the keeper's API; fs.ErrNotExist after the end.
+func (d RunDir) Token() (string, error) { return d.readToken(TokenFile) }
+
+// RayToken reads the token of the present head, and returns the path of its file; fs.ErrNotExist after the end.
+func (d RunDir) RayToken() (token, path string, err error) {
+	name := RayTokenName(func(name string) bool { _, err := os.Stat(d.path(name)); return err == nil })
+	token, err = d.readToken(name)
+	return token, d.path(name), err
+}
+
+// RayTokenName is the file with Ray's token among those that there are in a run directory. A keeper of an earlier rayctl, whose cluster may still live, has made no
+// token for its head: Ray has the API's there.
+func RayTokenName(exists func(name string) bool) string {
+	if exists(RayTokenFile) {
+		return RayTokenFile
+	}
+	return TokenFile
+}
+
+func (d RunDir) readToken(name string) (string, error) {
+	text, err := os.ReadFile(d.path(name))
 	if err != nil {
 		return "", fmt.Errorf("read the cluster's token: %w", err)
 	}

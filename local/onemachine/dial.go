@@ -20,14 +20,15 @@ func (l *Launcher) Dial(_ context.Context, id launcher.ID, t launcher.Target) (*
 	if err != nil {
 		return nil, err
 	}
-	url := ""
+	url, token := "", ""
 	switch {
 	case t == launcher.Keeper:
 		url = st.Keeper.URL
-	case st.Head.RayVersion != "": // the dashboard has answered the keeper
+		token, err = c.Token()
+	case st.Head.Session != "": // the dashboard of this round has answered the keeper: its address and token are known
 		url = st.Head.Dashboard
+		token, _, err = c.RayToken()
 	}
-	token, err := c.Token()
 	if url == "" || err != nil {
 		return nil, c.notReady(string(t))
 	}

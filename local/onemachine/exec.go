@@ -88,8 +88,12 @@ func (c *cluster) environment(st *runstate.State) ([]string, error) {
 	)
 	mode := "disabled"
 	if st.Head.Token {
+		_, path, err := c.RayToken()
+		if err != nil {
+			return nil, c.notReady("head")
+		}
 		mode = "token"
-		env = append(env, "RAY_AUTH_TOKEN_PATH="+c.Path(keeper.TokenFile))
+		env = append(env, "RAY_AUTH_TOKEN_PATH="+path)
 	}
 	env = append(env, "RAY_AUTH_MODE="+mode)
 	for k, v := range c.Record.Spec.Env {

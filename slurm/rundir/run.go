@@ -30,7 +30,9 @@ type Run struct {
 	StateAge  time.Duration
 	Result    *runstate.State // nil until the current attempt has ended
 	ResultAge time.Duration
-	Token     string
+	Token     string // of the keeper's API
+
+	RayToken, RayTokenFile string // of the present head, and the path of its file
 }
 
 // AttemptDir is the keeper's run directory of the current attempt.
@@ -63,9 +65,10 @@ func (r *Run) Look(ctx context.Context) error {
 
 func (r *Run) lookOnce(ctx context.Context) error {
 	before := r.AttemptDir()
-	paths, token := append(r.Watched(), r.Path(jobFile)), path.Join(before, keeper.TokenFile)
-	files, err := r.Root.Files.Read(ctx, append(paths, token)...)
-	if errors.As(err, new(*remote.FileError)) { // an unreadable token must not hide how the cluster has ended
+	paths := append(r.Watched(), r.Path(jobFile))
+	token, rayToken := path.Join(before, keeper.TokenFile), path.Join(before, keeper.RayTokenFile)
+	files, err := r.Root.Files.Read(ctx, append(paths, token, rayToken)...) // in this order: a token may be newer than the state, never older
+	if errors.As(err, new(*remote.FileError)) {                             // an unreadable token must not hide how the cluster has ended
 		files, err = r.Root.Files.Read(ctx, paths...)
 	}
 	if err != nil {
@@ -89,6 +92,8 @@ func (r *Run) lookOnce(ctx context.Context) error {
 		r.JobID = r.Current.Job
 	}
 	r.Token = string(files[token].Data)
+	r.RayTokenFile = path.Join(before, keeper.RayTokenName(func(name string) bool { _, there := files[path.Join(before, name)]; return there }))
+	r.RayToken = string(files[r.RayTokenFile].Data)
 	return r.documents(files, before)
 }
 
@@ -148,7 +153,7 @@ func (r *Run) Address(t launcher.Target) string {
 		return ""
 	case t == launcher.Keeper:
 		return r.State.Keeper.URL
-	case r.State.Head.RayVersion != "": // the dashboard has answered the keeper
+	case r.State.Head.Session != "": // the dashboard of this round has answered the keeper: its address and token are known
 		return r.State.Head.Dashboard
 	}
 	return ""

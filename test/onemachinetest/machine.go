@@ -4,6 +4,7 @@ package onemachinetest
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -84,7 +85,7 @@ func (m Machine) Allocated(t *testing.T, id launcher.ID) []string {
 	for _, p := range m.Processes(t, id) {
 		left = append(left, "process "+strconv.Itoa(p.PID)+" "+proc.CommandLine(p))
 	}
-	for _, secret := range []string{keeper.TokenFile, keeper.SecretsFile} {
+	for _, secret := range keeper.SecretFiles {
 		if _, err := os.Stat(filepath.Join(m.dir(id), secret)); err == nil && m.ended(id) {
 			left = append(left, "file "+secret)
 		}
@@ -183,7 +184,7 @@ func (m Machine) Story(_ *testing.T, id launcher.ID) string {
 	return b.String()
 }
 
-// Surfaces is every file of the run directory but the two that hold secrets, every file of the nodes' temporary
+// Surfaces is every file of the run directory but those that hold secrets, every file of the nodes' temporary
 // directories, and the command lines of all processes of this machine.
 func (m Machine) Surfaces(t *testing.T, id launcher.ID) map[string][]byte {
 	t.Helper()
@@ -191,7 +192,7 @@ func (m Machine) Surfaces(t *testing.T, id launcher.ID) map[string][]byte {
 	walk := func(root string) {
 		_ = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
 			name := filepath.Base(path)
-			if err != nil || !d.Type().IsRegular() || name == keeper.TokenFile || name == keeper.SecretsFile {
+			if err != nil || !d.Type().IsRegular() || slices.Contains(keeper.SecretFiles, name) {
 				return nil // sockets, and what vanished meanwhile
 			}
 			out[path], _ = os.ReadFile(path)

@@ -117,10 +117,11 @@ class Cluster:
         self._nodes.stop()
         self.in_use = False
         self._gang.forget()
+        # Before there is another token: clients send it to no address of the head that is gone.
+        self._state.change(nodes=[], submissions=[], head=dict(self._state.doc["head"], session="", nodeId="", prepared=False))
         self._nodes.start()
         if self._nodes.queued and not self._nodes.granted:
             self._main.released("the queue's slot was lost")
             self.wait_for_slot()
         self._limits.restart("start", time.monotonic() if since is None else since)
-        self._state.change(nodes=[], submissions=[], head=dict(self._state.doc["head"], session="", nodeId="", prepared=False))
         self._state.phase(Phase.STARTING, "WaitingForHead", "Ray is starting")

@@ -62,7 +62,7 @@ def keep(run_dir, told=None, hands_over=False, companions=None, node_watch=None,
     from rayctl_keeper.run.shared import Sharing
     from rayctl_keeper.state.exits import End
     token, handover = read_token(run_dir), Handover() if hands_over else None
-    keeper = Keeper(orders, run_dir, token, nodes, bell, state, log, earlier, node_watch and node_watch(orders["name"], bell))
+    keeper = Keeper(orders, run_dir, nodes, bell, state, log, earlier, node_watch and node_watch(orders["name"], bell))
     sharing = keeper.sharing = Sharing(orders, run_dir, log)
     keeper.take_over()
     host, port = api.serve(orders["listen"] if failure else nodes.api_address(), token, run_dir, state, keeper.driver_log, keeper.mail, handover)
@@ -170,7 +170,7 @@ def start(nodes, orders, run_dir):
 
 
 def read_token(run_dir):
-    """The cluster's secret."""
+    """The secret of the keeper's API."""
     with open(os.path.join(run_dir, "token")) as f:
         return f.read().strip()
 

@@ -43,19 +43,19 @@ from rayctl_keeper.state.model import Cause, Event, JobState, Phase
 class Keeper:
     """Waits for the gang, runs the job, owns the end."""
 
-    def __init__(self, orders, run_dir, token, nodes, bell, state, log, earlier, node_watch=None):
+    def __init__(self, orders, run_dir, nodes, bell, state, log, earlier, node_watch=None):
         """earlier: what a keeper before this one left, see keeper.predecessor. node_watch: see run/end/warned.py."""
         self.orders, self.run_dir, self.nodes, self.state, self.log = orders, run_dir, nodes, state, log
         self.limits = Limits(orders.get("lifetime") or {}, time.monotonic())
         self.mail = Mailbox(run_dir, bell, state, self.limits, log)
-        self.driver_log = DriverLog(run_dir, lambda: Dashboard(nodes.dashboard, token), log)
+        self.driver_log = DriverLog(run_dir, lambda: Dashboard(nodes.dashboard, nodes.token), log)
         self.gang = Gang(orders, nodes, state)
         self.elastic = Joined(orders, self.gang, state) if nodes.external else Elastic(orders, run_dir, nodes, self.gang, state, log)
         self.mail.elastic = self.elastic
         self.mail.change = Change(orders, run_dir, self.limits, self.elastic, nodes.external, state)
         self.gpus = self.mail.gpus = GpuWatch(orders, nodes, self.gang, self.limits, state)
         self.driver = DriverWatch(nodes, state, self.driver_log)
-        self.head = Head(orders, token, nodes, self.gang, self.driver, self.mail, state)
+        self.head = Head(orders, nodes, self.gang, self.driver, self.mail, state)
         self.waiting = Waiting(orders, bell, self.mail, nodes, self.gang, self.elastic, self.gpus, self.driver, self.limits, state)
         self.attempts = Attempts(orders, state, self.driver_log)
         self.main = Main(orders, nodes, Allocations(state), state)

@@ -80,10 +80,12 @@ class Life:
         told = orders("external" if nodes is External else "spawn", "http://127.0.0.1:1")
         with open(os.path.join(directory, "orders.json"), "w") as f:
             json.dump(told, f)
+        with open(os.path.join(directory, "token"), "w") as f:
+            f.write("t")
         self.state, self.bell = State(told, directory, self.log), process.Bell()
         its = nodes(told, directory, self.bell, self.log)
         its.start()
-        self.keeper = Keeper(told, directory, "t", its, self.bell, self.state, self.log, {})
+        self.keeper = Keeper(told, directory, its, self.bell, self.state, self.log, {})
         self.keeper.limits.begin("max", time.monotonic())
         self.keeper.cluster.admitted()
         self.port = api.serve("127.0.0.1:0", "t", directory, self.state, self.keeper.driver_log, self.keeper.mail)[1]

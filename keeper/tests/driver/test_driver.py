@@ -100,7 +100,7 @@ class Submission(unittest.TestCase):
         """A head that is replaced while the keeper submits: the attempt is lost, and its job is not submitted to the next head."""
         gang, ray = Gang(orders(), None, None), unittest.mock.Mock(answered=0.0)
         gang.session = "one"
-        head = Head({}, "", unittest.mock.Mock(gcs=""), gang, unittest.mock.Mock(ended=False, runs=False), unittest.mock.Mock(), unittest.mock.Mock())
+        head = Head({}, unittest.mock.Mock(gcs=""), gang, unittest.mock.Mock(ended=False, runs=False), unittest.mock.Mock(), unittest.mock.Mock())
         head.dashboard = ray
         ray.job.return_value = None
         ray.version.side_effect = [{"session_name": "one"}, {"session_name": "two"}]
@@ -112,7 +112,7 @@ class Submission(unittest.TestCase):
     def test_a_silent_head_is_asked_again_before_it_gets_the_job(self):
         state = unittest.mock.Mock(doc={"attempt": 1, "job": {"state": "WAITING"}})
         nodes, driver = unittest.mock.Mock(gcs=""), unittest.mock.Mock(ended=False, runs=False)
-        head = Head({}, "", nodes, None, driver, unittest.mock.Mock(), state)
+        head = Head({}, nodes, None, driver, unittest.mock.Mock(), state)
         head.dashboard = unittest.mock.Mock(answered=0.0)
         head.dashboard.job.side_effect = [dashboard.Slow("timed out"), dashboard.Slow("timed out"), {"status": "RUNNING"}]
         Job("/nonexistent", head, driver, None, None, unittest.mock.Mock(), state, None).submit({"submission_id": "n-1"})

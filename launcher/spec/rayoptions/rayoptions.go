@@ -30,7 +30,7 @@ var all = []Option{
 		Instead: "Ray's state is lost with its head: job.restarts.nodeFailure starts the driver again, and the driver continues from its checkpoints in job.outputDir"},
 	{Names: strings.Fields("tls usetls rayusetls tlsservercert tlsserverkey tlscacert"), What: "TLS",
 		Instead: "nodes identify themselves by the cluster's token; to encrypt their connections, set RAY_USE_TLS, RAY_TLS_SERVER_CERT, RAY_TLS_SERVER_KEY and RAY_TLS_CA_CERT in env, with files that each node has. Each node's certificate must name the node's IP address, otherwise Ray does not come up, and the reason is in gcs_server.err among the node's logs. The dashboard and the keeper are not encrypted"},
-	{Names: strings.Fields("authmode authoptions authtoken token"), What: "tokens: RAY_AUTH_MODE, authOptions", Instead: "rayctl makes a token for each cluster where Ray has tokens (2.52 and later)"},
+	{Names: strings.Fields("authmode authoptions authtoken token"), What: "tokens: RAY_AUTH_MODE, authOptions", Instead: "rayctl makes a token for each start of a head (on Kubernetes for each cluster) where Ray has tokens (2.52 and later)"},
 	{Names: strings.Fields("tempdir raytmpdir"), What: "--temp-dir", Key: "tmpDir"},
 	{Names: strings.Fields("plasmadirectory"), What: "--plasma-directory", Instead: "the object store is in /dev/shm, and objectStoreMemory is its size"},
 	{Names: strings.Fields("numcpus"), What: "--num-cpus", Instead: "use cpus"},

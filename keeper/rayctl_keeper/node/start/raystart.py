@@ -7,7 +7,7 @@ import re
 
 from rayctl_keeper import program
 from rayctl_keeper.host import headfile
-from rayctl_keeper.node.files import nodedir
+from rayctl_keeper.node.files import nodedir, raytoken
 from rayctl_keeper.node.groups import autoscaling
 from rayctl_keeper.node.groups.members import is_elastic, largest, most, on_one_machine
 from rayctl_keeper.node.start import burst
@@ -43,7 +43,7 @@ def environment(orders, member, directory, run_dir, secrets, base):
     env.update({
         # As in KubeRay's pods. Ray gives it to drivers only; without it the state API in a task (Ray Train calls it) fails where several Rays are on the machine.
         "RAY_ADDRESS": "" if chosen_by_ray(base) else base.get("RAYCTL_GCS", ""),
-        "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": os.path.join(run_dir, "token"),
+        "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": raytoken.path(run_dir),
         "RAY_USAGE_STATS_ENABLED": "0", "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
         "RAYCTL_NODE_DIR": directory,
         # It takes itself out again before Ray starts anything.

@@ -3,6 +3,7 @@
 import os
 import time
 
+from rayctl_keeper.node.files import raytoken
 from rayctl_keeper.state.document import RESERVE
 from rayctl_keeper.state.exits import limit_end
 from rayctl_keeper.state.model import Cause, JobState, Phase
@@ -58,7 +59,7 @@ class Ending:
     def _record(self, end):
         """Writes result.json and removes what must not stay. The reserve makes room for it on a full disk."""
         for name in os.listdir(self._run_dir):
-            if name in ("token", "secrets.json", RESERVE) or name.startswith("package-"):
+            if name in ("token", raytoken.FILE, "secrets.json", RESERVE) or name.startswith("package-"):
                 os.unlink(os.path.join(self._run_dir, name))
         if self._state.doc["job"] is not None:
             job = self._state.doc["job"]

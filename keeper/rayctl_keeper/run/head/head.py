@@ -11,17 +11,17 @@ LOOK = 3.0  # between looks at the nodes
 class Head:
     """Gives access to the head's dashboard, and watches whether the head is still there."""
 
-    def __init__(self, orders, token, nodes, gang, driver, mail, state):
+    def __init__(self, orders, nodes, gang, driver, mail, state):
         limit = (orders.get("lifetime") or {}).get("silence")
         self._limit = UNSEEN if limit is None else float(limit)
-        self._token, self._nodes, self._gang, self._driver = token, nodes, gang, driver
+        self._nodes, self._gang, self._driver = nodes, gang, driver
         self._mail, self._state = mail, state
         self._next_look = 0.0
         self.dashboard = None  # before the nodes have addresses
 
     def connect(self):
         """The dashboard of the nodes as they are now, None as long as it is not known where it listens; a request to end the cluster may cut its requests."""
-        self.dashboard = self._mail.aborts = Dashboard(self._nodes.dashboard, self._token) if self._nodes.find_head() else None
+        self.dashboard = self._mail.aborts = Dashboard(self._nodes.dashboard, self._nodes.token) if self._nodes.find_head() else None
         return self.dashboard
 
     def is_same(self, timeout):

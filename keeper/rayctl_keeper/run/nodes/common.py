@@ -7,7 +7,7 @@ import subprocess
 from rayctl_keeper.host import descriptors, headfile, process
 from rayctl_keeper.host.portrange import Range
 from rayctl_keeper.host.ports import free_ports
-from rayctl_keeper.node.files import nodedir
+from rayctl_keeper.node.files import nodedir, raytoken
 from rayctl_keeper.node.gpus import measuring
 from rayctl_keeper.node.groups import members
 from rayctl_keeper.run.nodes.addresses import join
@@ -34,6 +34,7 @@ class Nodes:
         self.round = 0  # restarts of the whole cluster
         self.children = {}  # pid -> (Popen, name)
         self.gcs = self.dashboard = ""  # of the present head, see find_head
+        self.token = ""  # Ray's, of this round
         self.env = {}  # of supervisors
         self.client_port = 0
         self.range = None  # of the keeper's and the head's ports, where the orders have one
@@ -119,9 +120,10 @@ class Nodes:
         return self.orders["advertise"]
 
     def choose_addresses(self):
-        """Picks the head's ports on this host where they must be in a range; elsewhere GCS and dashboard choose theirs when they bind them, because a port that is known
+        """Makes Ray's token of this round, and picks the head's ports on this host where they must be in a range; elsewhere GCS and dashboard choose theirs when they bind them, because a port that is known
         before can be bound by another user. Returns the supervisors' environment."""
         host, dashboard_host = self.orders["advertise"], self.orders["dashboardHost"]
+        self.token = raytoken.make(self.run_dir)
         ranged = bool(self.orders.get("ports"))
         gcs, dashboard, self.client_port = self.free_ports(dashboard_host, 3) if ranged else [0, 0] + self.free_ports(dashboard_host, 1)
         self.gcs = join(host, gcs) if ranged else ""

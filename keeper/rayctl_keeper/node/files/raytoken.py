@@ -1,0 +1,23 @@
+"""Ray's token: whoever has it can run code in the cluster. The keeper makes another one for each start of a head, so that one that was taken, or kept, from an earlier
+head is worth nothing at the next. The nodes of all hosts, and clients, read it from the run directory. It is not the keeper's own (the file `token`), which stays
+the same as long as clients may come back to the cluster.
+
+Where somebody else starts the nodes (KubeRay), this file does not exist, and Ray's token is the keeper's."""
+
+import os
+
+from rayctl_keeper.state.document import write_from_reserve
+
+FILE = "ray-token"
+
+
+def path(run_dir):
+    """The file's place."""
+    return os.path.join(run_dir, FILE)
+
+
+def make(run_dir):
+    """Makes the token of a round, before anything of it starts; returns it."""
+    token = os.urandom(32).hex()
+    write_from_reserve(run_dir, path(run_dir), token.encode())
+    return token

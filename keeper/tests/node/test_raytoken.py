@@ -1,0 +1,30 @@
+"""Ray's token. Run by `go test ./keeper` with every Python that the machine has."""
+
+import os
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [os.path.dirname(HERE), HERE]
+
+from rayctl_keeper.node.files import raytoken
+from rayctl_keeper.run.nodes.common import Nodes
+
+
+class RayToken(unittest.TestCase):
+    def test_each_round_has_its_own(self):
+        with tempfile.TemporaryDirectory() as run_dir:
+            orders = {"groups": [{"name": "head", "count": 1}], "advertise": "127.0.0.1", "dashboardHost": "127.0.0.1"}
+            nodes, seen = Nodes(orders, run_dir, None, None), set()
+            for _ in range(3):
+                nodes.choose_addresses()
+                with open(raytoken.path(run_dir)) as f:
+                    self.assertEqual(f.read(), nodes.token)
+                self.assertEqual((len(nodes.token), os.stat(raytoken.path(run_dir)).st_mode & 0o777), (64, 0o600))
+                seen.add(nodes.token)
+            self.assertEqual((len(seen), sorted(os.listdir(run_dir))), (3, ["addresses", raytoken.FILE]))
+
+
+if __name__ == "__main__":
+    unittest.main()
