@@ -83,7 +83,7 @@ const (
 type Endpoint struct {
 	// URL is the base, such as http://127.0.0.1:40001, reachable by DialContext (nil: this machine's; callers use proven.Dial).
 	URL string
-	// Token is the bearer token; never print it.
+	// Token is the target's bearer token: Ray's of the present head, or the keeper's; never print it.
 	Token string
 	// TokenHeader carries the token: "Authorization", or "X-Ray-Authorization" behind the Kubernetes API server.
 	TokenHeader string

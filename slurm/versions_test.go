@@ -12,6 +12,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/conformance"
+	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/spec/units"
@@ -113,17 +114,31 @@ func (b *bed) serverAway(t *testing.T, s *spec.ClusterSpec) func(*begun) {
 		if text, err := os.ReadFile(drivers); err != nil || string(text) != "1\n" {
 			t.Errorf("drivers %q, %v", text, err)
 		}
+		first := b.rayToken(t, r.id, "1")
 		if _, err := b.Slurm(t.Context(), "scontrol", "requeue", strings.TrimPrefix(running.Where, "job ")); err != nil {
 			t.Error(err)
 		}
 		r.until("running again", func(s launcher.Status) bool { return s.Attempt == 2 && jobRuns(s) })
 		b.copies(t, r.id)
+		if b.rayToken(t, r.id, "2") == first {
+			t.Error("Ray's token of the second attempt is the first one's")
+		}
 		g.open()
 		<-r.done
 		if text, err := os.ReadFile(drivers); err != nil || string(text) != "1\n2\n" {
 			t.Errorf("drivers %q, %v", text, err)
 		}
 	}
+}
+
+// rayToken is Ray's token of an attempt that lives.
+func (b *bed) rayToken(t *testing.T, id launcher.ID, attempt string) string {
+	t.Helper()
+	token, err := os.ReadFile(filepath.Join(b.run(id), attempt, keeper.RayTokenFile))
+	if err != nil {
+		t.Error(err)
+	}
+	return string(token)
 }
 
 // copies: each file of the run has one name, and the second attempt has what it needs of the first.
@@ -138,7 +153,7 @@ func (b *bed) copies(t *testing.T, id launcher.ID) {
 	if err != nil {
 		t.Error(err)
 	}
-	for _, name := range []string{"seed/token", "2/token", "2/ray-token", "2/driver-1.log"} {
+	for _, name := range []string{"seed/token", "2/token", "2/driver-1.log"} {
 		if _, err := os.Stat(filepath.Join(b.run(id), name)); err != nil {
 			t.Error(err)
 		}

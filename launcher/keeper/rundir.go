@@ -103,7 +103,7 @@ func RayTokenName(exists func(name string) bool) string {
 func (d RunDir) readToken(name string) (string, error) {
 	text, err := os.ReadFile(d.path(name))
 	if err != nil {
-		return "", fmt.Errorf("read the cluster's token: %w", err)
+		return "", fmt.Errorf("read %s: %w", name, err)
 	}
 	return strings.TrimSpace(string(text)), nil
 }
