@@ -24,7 +24,7 @@ func (r *rig) submit(s *runstate.State, entrypoint string) {
 	r.must(err)
 	request, err := http.NewRequestWithContext(context.Background(), http.MethodPost, s.Head.Dashboard+"/api/jobs/", bytes.NewReader(body))
 	r.must(err)
-	request.Header.Set("Authorization", "Bearer "+r.token)
+	request.Header.Set("Authorization", "Bearer "+r.rayToken())
 	response, err := http.DefaultClient.Do(request)
 	r.must(err)
 	r.must(response.Body.Close())

@@ -59,10 +59,8 @@ func TestDriversLife(t *testing.T) {
 	if s.Head.RayVersion == "" || s.Head.Session == "" || !s.Head.Token || s.Nodes[0].State != "ALIVE" || s.Groups[0].Ready != 1 {
 		t.Errorf("state of a running cluster: %+v", s)
 	}
-	rays, _, err := r.dir.RayToken()
-	r.must(err)
 	for _, line := range r.processes() {
-		for _, value := range []string{"hunter2-5f1c77b1", r.token, rays} {
+		for _, value := range []string{"hunter2-5f1c77b1", r.token, r.rayToken()} {
 			if how := leak.Find([]byte(line), value); how != "" {
 				t.Errorf("a secret is in a command line, %s: %s", how, line)
 			}

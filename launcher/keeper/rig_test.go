@@ -84,6 +84,14 @@ func (r *rig) must(err error) {
 	}
 }
 
+// rayToken is the token of the present head.
+func (r *rig) rayToken() string {
+	r.t.Helper()
+	token, _, err := r.dir.RayToken()
+	r.must(err)
+	return token
+}
+
 // start runs the keeper. At the test's end it ends the keeper and checks that nothing is left.
 func (r *rig) start(secrets map[string]string) *rig {
 	r.t.Helper()
