@@ -13,7 +13,7 @@ import sys
 import time
 
 from rayctl_keeper.host import headfile
-from rayctl_keeper.rayhook import leave, reserve, waiting
+from rayctl_keeper.rayhook import leave, reserve, unseen, waiting
 
 UNUSED = ("ray.util.state.state_cli", "ray.dashboard.modules.job.cli", "ray.serve.scripts")
 SHARED = ("/tmp", "/var/tmp")  # Slurm sets TMPDIR=/tmp
@@ -122,6 +122,8 @@ def main(arguments):
     fast = starts_fast(os.environ.pop("RAYCTL_FAST_START", "always"))
     if addresses is not None and reserve.possible():
         sys.argv = reserve.reserve(sys.argv, (reserve.CLIENT,) + reserve.AGENTS)
+    if os.environ.get("RAYCTL_NODE_DIR"):  # no pod
+        unseen.watch(arguments)
     if fast:
         scripts = commands()  # while the head starts
         find_head(addresses)
