@@ -182,10 +182,11 @@ func TestAPI(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// The client's Watch yields the final document although the keeper exits right after it.
+// The client's Watch yields the final document although the keeper exits right after it. The end is by lifetime.total, after which no attempt follows, whatever
+// restarts.timeLimit allows.
 func TestWatchSeesTheEnd(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "true", func(o *keeper.Orders) { o.Lifetime.Max = 1.5 }).start(nil)
+	r := newRig(t, "true", func(o *keeper.Orders) { o.Lifetime.Total, o.Job.Restarts.TimeLimit = 1.5, -1 }).start(nil)
 	r.must(r.dir.Commit(keeper.Commit{}))
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -199,7 +200,7 @@ func TestWatchSeesTheEnd(t *testing.T) {
 		r.must(err)
 		last = s
 	}
-	if last == nil || last.Exit == nil || last.Exit.Cause != runstate.CauseMax || last.Exit.Code != 124 {
+	if last == nil || last.Exit == nil || last.Exit.Cause != runstate.CauseTotal || last.Exit.Code != 124 || len(last.Attempts) > 1 {
 		t.Errorf("the last document after %v: %+v", time.Since(begin), last)
 	}
 }

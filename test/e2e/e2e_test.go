@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -92,6 +93,7 @@ type user struct {
 	python string
 	dir    string
 	env    []string
+	rayctl string // "": of this commit
 }
 
 func newUser(t *testing.T) *user {
@@ -106,7 +108,7 @@ type result struct {
 }
 
 func (u *user) command(ctx context.Context, args ...string) *exec.Cmd {
-	c := exec.CommandContext(ctx, home.rayctl, args...)
+	c := exec.CommandContext(ctx, cmp.Or(u.rayctl, home.rayctl), args...)
 	c.Dir, c.Env = u.dir, environment(u.python, u.env...)
 	return c
 }

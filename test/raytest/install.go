@@ -21,6 +21,8 @@ type release struct {
 
 var releases = map[string]release{
 	Ray260: {pythons: []string{"3.11", "3.12", "3.10", "3.13"}},
+	Ray252: {pythons: []string{"3.11", "3.12", "3.10", "3.13"}},
+	Ray249: {pythons: []string{"3.11", "3.12", "3.10", "3.13"}},
 	Ray240: {pythons: []string{"3.11", "3.12", "3.10"}, requirements: []string{"setuptools<81"}},
 	// 2.9.3 imports pkg_resources, which setuptools 81 removed.
 	Ray29: {pythons: []string{"3.11", "3.10"}, requirements: []string{"setuptools<81"}},

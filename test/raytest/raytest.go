@@ -11,6 +11,8 @@ import (
 // Versions of Ray that tests can install.
 const (
 	Ray260 = "2.60.0"
+	Ray252 = "2.52.1" // the first with tokens
+	Ray249 = "2.49.2" // the first with labels
 	Ray240 = "2.40.0"
 	Ray29  = "2.9.3"
 )
