@@ -67,7 +67,7 @@ func (r *Run) lookOnce(ctx context.Context) error {
 	before := r.AttemptDir()
 	paths := append(r.Watched(), r.Path(jobFile))
 	token, rayToken := path.Join(before, keeper.TokenFile), path.Join(before, keeper.RayTokenFile)
-	files, err := r.Root.Files.Read(ctx, append(paths, token, rayToken)...) // in this order: a token may be newer than the state, never older
+	files, err := r.Root.Files.Read(ctx, append([]string{token, rayToken}, paths...)...) // in this order: a newer token would be sent to the address of an earlier head
 	if errors.As(err, new(*remote.FileError)) {                             // an unreadable token must not hide how the cluster has ended
 		files, err = r.Root.Files.Read(ctx, paths...)
 	}

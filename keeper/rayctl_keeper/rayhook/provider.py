@@ -115,7 +115,10 @@ class KeeperNodes(NodeProvider):
         if self._gcs is None:
             import ray
             with open(os.path.join(self._run_dir, "state.json")) as f:
-                self._gcs = ray._raylet.GcsClient(address=json.load(f)["head"]["address"])
+                address = json.load(f)["head"]["address"]
+            if not address:
+                raise RuntimeError("the keeper has not heard from this head yet")
+            self._gcs = ray._raylet.GcsClient(address=address)
         return self._gcs
 
     def _drain(self):

@@ -4,6 +4,7 @@ import os
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [os.path.dirname(HERE), HERE]
@@ -24,6 +25,17 @@ class RayToken(unittest.TestCase):
                 self.assertEqual((len(nodes.token), os.stat(raytoken.path(run_dir)).st_mode & 0o777), (64, 0o600))
                 seen.add(nodes.token)
             self.assertEqual((len(seen), sorted(os.listdir(run_dir))), (3, ["addresses", raytoken.FILE]))
+
+
+    def test_a_full_disk_has_room_for_the_next(self):
+        with tempfile.TemporaryDirectory() as run_dir:
+            first = raytoken.make(run_dir)
+            with unittest.mock.patch.object(raytoken, "write_from_reserve", side_effect=OSError("no space left")):
+                second = raytoken.make(run_dir)
+            with open(raytoken.path(run_dir)) as f:
+                self.assertEqual(f.read(), second)
+            self.assertNotEqual(first, second)
+            self.assertEqual(os.stat(raytoken.path(run_dir)).st_mode & 0o777, 0o600)
 
 
 if __name__ == "__main__":

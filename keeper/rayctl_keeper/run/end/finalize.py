@@ -58,7 +58,7 @@ class Ending:
 
     def _record(self, end):
         """Writes result.json and removes what must not stay. The reserve makes room for it on a full disk."""
-        for name in os.listdir(self._run_dir):
+        for name in sorted(os.listdir(self._run_dir), reverse=True):  # `token` before Ray's, in the place of which clients would take it
             if name in ("token", raytoken.FILE, "secrets.json", RESERVE) or name.startswith("package-"):
                 os.unlink(os.path.join(self._run_dir, name))
         if self._state.doc["job"] is not None:
