@@ -42,12 +42,12 @@ def lock(how):
 
 
 def detached(task, *args):
-    """Runs a task in a process that is neither a descendant nor in the session of the job, whose processes Ray ends."""
+    """Runs a task in a process that is neither a descendant nor in the session of the job, whose processes Ray ends. Slurm warns all processes by SIGUSR1."""
     child = os.fork()
     if child == 0:
         os.setsid()
         if os.fork() == 0:
-            for number in STOPS:
+            for number in STOPS | {signal.SIGUSR1, signal.SIGUSR2}:
                 signal.signal(number, signal.SIG_IGN)
             task(*args)
         os._exit(0)
@@ -182,6 +182,7 @@ def main():
     status = follow(child, source, copied, wake)
     os.close(tell)
     if not os.read(copied, 1) and not rest(source):
+        lock(fcntl.LOCK_UN)
         detached(go_on, source)
     end_as(status)
 

@@ -212,13 +212,14 @@ def await_death(pids, limit):
 def _await_death(pids, until, ended):
     """The kernel needs a moment to take them down, and all processors for it: only they are looked at, each time a bit later."""
     pause = 0.005
-    while time.monotonic() < until and any(_lives(pid) for pid in pids):
+    while time.monotonic() < until and any(lives(pid) for pid in pids):
         select.select([], [], [], pause)
         pause = min(2 * pause, 0.04)
         ended.update(reap())
 
 
-def _lives(pid):
+def lives(pid):
+    """Whether it runs: a zombie does not."""
     if LINUX:
         return _read("/proc/%d/stat" % pid).rpartition(b")")[2].split()[:1] not in ([], [b"Z"], [b"X"])
     try:

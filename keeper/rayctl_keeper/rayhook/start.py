@@ -122,8 +122,7 @@ def main(arguments):
     fast = starts_fast(os.environ.pop("RAYCTL_FAST_START", "always"))
     if addresses is not None and reserve.possible():
         sys.argv = reserve.reserve(sys.argv, (reserve.CLIENT,) + reserve.AGENTS)
-    if os.environ.get("RAYCTL_NODE_DIR"):  # no pod
-        unseen.watch(arguments)
+    unseen.watch(arguments)
     if fast:
         scripts = commands()  # while the head starts
         find_head(addresses)

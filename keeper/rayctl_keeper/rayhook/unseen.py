@@ -2,7 +2,7 @@
 
 - The dashboard's port was chosen before, as one of slurm.ports, and is another process' by then. The dashboard writes that into its error log and stays, and so
   `ray start` waits for ever.
-- Somebody ends the raylet or the GCS by SIGTERM: `ray stop` of another user of the host's, or `pkill ray` of a driver. `ray start` takes that for wanted, and nobody
+- Somebody ends the raylet or the GCS by SIGTERM: `ray stop` of somebody on the host, or `pkill ray` of a driver. `ray start` takes that for wanted, and nobody
   is left who would tell what has become of the node's driver.
 
 Whoever started `ray start` reads the sentence and ends Ray's other processes; run/cluster.py starts the node, or the cluster, again.
@@ -10,7 +10,6 @@ Whoever started `ray start` reads the sentence and ends Ray's other processes; r
 
 import os
 import re
-import select
 import sys
 import threading
 import time
@@ -18,19 +17,22 @@ import time
 from rayctl_keeper.host import headfile, process
 
 LOOK, LIMIT = 0.2, 600.0  # seconds between two looks for the dashboard, and for all of them
-FIND = 2.0  # seconds between two looks for Ray's processes
-LATE = 3.0  # seconds: whoever ends the node ends all of it, and this process in that time
+PAUSE = 2.0  # seconds between two looks at Ray's processes
+LATE = 10.0  # seconds: if `ray start` ends them itself, or sees another end, it has ended in that time
 TAKEN = re.compile(r"^.*(?:address already in use|errno:? 98).*$", re.IGNORECASE | re.MULTILINE)
-SIGTERM = re.compile(r"received SIGTERM|SIGTERM received", re.IGNORECASE)  # raylet: src/ray/raylet/main.cc
+# What a process writes into its log when it gets SIGTERM: src/ray/raylet/main.cc and src/ray/gcs/gcs_server_main.cc (Ray 2.9 to 2.60). A raylet that was drained ends
+# by itself, which is no failure.
+SIGTERM = {"raylet": re.compile(r"main\.cc:\d+: (?:Raylet )?received SIGTERM"), "gcs_server": re.compile("GCS server received SIGTERM")}
 
 
 def watch(arguments):
-    """Looks at both in threads, on nodes that a supervisor has started. arguments: those of `ray start`."""
+    """Looks at both in threads, on nodes that a supervisor has started: in a pod the kubelet looks. arguments: those of `ray start`."""
     temp = next((a.partition("=")[2] for a in arguments if a.startswith("--temp-dir=")), "")
+    if not temp or not process.LINUX:
+        return
     logs = os.path.join(temp, "session_latest", "logs")
-    tasks = [(await_dashboard, logs)] if "--head" in arguments else []
-    for task, argument in tasks + [(await_end, logs)]:
-        threading.Thread(target=task, args=(argument,), daemon=True, name=task.__name__).start()
+    for task in [await_dashboard, await_end] if "--head" in arguments else [await_end]:
+        threading.Thread(target=task, args=(logs,), daemon=True, name=task.__name__).start()
 
 
 def end(sentence):
@@ -57,32 +59,25 @@ def refused(text):
 
 
 def await_end(logs):
-    """Waits until one of Ray's two processes has ended by SIGTERM. A raylet that was drained ends by itself, which is no failure."""
-    poll, names = select.poll(), {}
-    head = "--head" in sys.argv
-    while len(names) < 1 + head:
-        time.sleep(FIND)
-        for name, pid in found():
-            if name not in names.values():
-                fd = process.pidfd_open(pid)
-                if fd is None:
-                    return  # an old kernel
-                names[fd] = name
-                poll.register(fd, select.POLLIN)
-    while names:
-        for fd, _ in poll.poll():
-            poll.unregister(fd)
-            name = names.pop(fd)
-            time.sleep(LATE)
-            if name == "gcs_server" or SIGTERM.search(text_of(logs, name + ".out")):
-                end("%s was ended by SIGTERM, which rayctl has not sent: `ray stop` or `pkill` of somebody on this host, or of the driver, does that" % name)
+    """Waits until one of Ray's two processes has ended by SIGTERM."""
+    known = {}
+    while True:
+        time.sleep(PAUSE)
+        if len(known) < 1 + ("--head" in sys.argv):
+            known.update(found())
+        for name, pid in known.items():
+            if not process.lives(pid):
+                time.sleep(LATE)
+                if SIGTERM[name].search(text_of(logs, name + ".out")):
+                    end("%s was ended by SIGTERM, which rayctl has not sent: `ray stop` or `pkill` of somebody on this host, or of the driver, does that" % name)
+                return
 
 
 def found():
     """The names and pids of Ray's two processes on this node that are our children."""
     for pid, (parent, _) in process.process_table().items():
         name = os.path.basename(process.arguments_of(pid)[0]).decode("utf-8", "replace") if parent == os.getpid() else ""
-        if name in ("raylet", "gcs_server"):
+        if name in SIGTERM:
             yield name, pid
 
 

@@ -38,6 +38,7 @@ with open(go, "w"):
     shell, = (pid for pid in process.descendants(driver.pid))
     copier, = (pid for pid in process.descendants(os.getpid()) if pid not in (driver.pid, shell))
     os.kill(copier, signal.SIGSTOP)
+    os.kill(copier, signal.SIGUSR1)  # as what is left of a Slurm step gets
 open(gone).close()
 def late():
     while not process._read("/proc/%d/stat" % shell).rpartition(b")")[2].split()[:1] in ([], [b"Z"]):

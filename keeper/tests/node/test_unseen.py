@@ -14,7 +14,7 @@ from rayctl_keeper.rayhook import unseen
 STARTS = """
 import os, subprocess, sys
 from rayctl_keeper.rayhook import unseen
-unseen.FIND = unseen.LATE = 0.01
+unseen.PAUSE = unseen.LATE = 0.01
 raylet = subprocess.Popen(["bash", "-c", "exec -a raylet sleep 0.5"])
 unseen.await_end(sys.argv[1])
 print("goes on")

@@ -7,7 +7,7 @@ import shutil
 from rayctl_keeper.host import process
 from rayctl_keeper.state.model import Phase
 
-DRAINS = 5.0  # seconds for what the driver has left in its pipe
+DRAINS = 3.0  # seconds for the driver to die, and for what it has left in its pipe: Slurm kills all of the node soon
 SAME = 4096  # bytes at the end of the keeper's copy that must be in the log at the same place
 
 
@@ -15,8 +15,9 @@ def drain(marker, spare):
     """Kills all of the node's processes but those that copy a driver's output (driver/pump.py): they end once they have copied what is in the pipe."""
     pumps = [pid for pid in process.descendants(os.getpid()) if any(b"RAYCTL_COMMAND" in program for program in process.arguments_of(pid)[2:3])]
     if pumps:
-        process.kill_all([marker], list(spare) + pumps)
-        process.await_death(pumps, DRAINS)
+        left, _ = process.kill_all([marker], list(spare) + pumps, limit=DRAINS)
+        if not left:  # who cannot be killed has the pipe open
+            process.await_death(pumps, DRAINS)
 
 
 def save_rest(run_dir, directory, target):
