@@ -120,12 +120,22 @@ func TestRolePerCommand(t *testing.T) {
 			case used[what], rule.Verbs[0] == "list" && used[command+": watch "+rule.Resources[0]], // which older API servers want before a watch
 				rule.Verbs[0] == "create" && used[command+": get "+rule.Resources[0]], // of connections, from 1.35 on
 				rule.Resources[0] == "pods/log",                                       // of a run that ends before its output is read: the record has it
+				rule.Verbs[0] == "watch" && connects(used, command),                   // begins beside the connection to a pod, perhaps after a short command has ended
 				rule.Verbs[0] == "delete":                                             // of what could not be made whole, or has no keeper to end it
 			default:
 				t.Errorf("the guide has what is not needed: %s", what)
 			}
 		}
 	}
+}
+
+// connects reports whether a command has connected to a pod, and any command has watched the pod of its connection.
+func connects(used map[string]bool, command string) bool {
+	watched := false
+	for what := range used {
+		watched = watched || strings.HasSuffix(what, ": watch pods")
+	}
+	return watched && (used[command+": get pods/portforward"] || used[command+": create pods/portforward"])
 }
 
 // inTheTable: each command that asks Kubernetes is in the guide's table.
