@@ -68,7 +68,7 @@ func (r *Run) lookOnce(ctx context.Context) error {
 	paths := append(r.Watched(), r.Path(jobFile))
 	token, rayToken := path.Join(before, keeper.TokenFile), path.Join(before, keeper.RayTokenFile)
 	files, err := r.Root.Files.Read(ctx, append([]string{token, rayToken}, paths...)...) // in this order: a newer token would be sent to the address of an earlier head
-	if errors.As(err, new(*remote.FileError)) {                             // an unreadable token must not hide how the cluster has ended
+	if errors.As(err, new(*remote.FileError)) {                                          // an unreadable token must not hide how the cluster has ended
 		files, err = r.Root.Files.Read(ctx, paths...)
 	}
 	if err != nil {
