@@ -13,7 +13,7 @@ import sys
 import time
 
 from rayctl_keeper.host import headfile
-from rayctl_keeper.rayhook import leave, reserve, unseen, waiting
+from rayctl_keeper.rayhook import leave, reserve, sockets, unseen, waiting
 
 UNUSED = ("ray.util.state.state_cli", "ray.dashboard.modules.job.cli", "ray.serve.scripts")
 SHARED = ("/tmp", "/var/tmp")  # Slurm sets TMPDIR=/tmp
@@ -131,5 +131,7 @@ def main(arguments):
         leave_alone()
         scripts = all_commands()
     reserve.change(os.environ.get("RAYCTL_NODE_DIR", ""))
+    if any(argument.startswith("--temp-dir=") for argument in arguments):  # no pod, which has one node
+        sockets.change(os.environ.get("RAYCTL_NODE_DIR", ""))
     waiting.begin(settings)
     scripts.main()
