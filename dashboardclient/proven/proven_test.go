@@ -41,12 +41,7 @@ var servers = [][2]string{{"127.0.0.1:0", "127.0.0.1"}, {"0.0.0.0:0", "127.0.0.2
 func TestOwn(t *testing.T) {
 	linux(t)
 	for _, s := range servers {
-		l, address := listener(t, s)
-		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
+		l, conn := dialed(t, s)
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		if err := proven.Require(ctx, conn); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v: proven before it was accepted: %v", s, err)
@@ -107,12 +102,7 @@ func TestDropped(t *testing.T) {
 		},
 	} {
 		for _, s := range servers {
-			l, address := listener(t, s)
-			conn, err := net.Dial("tcp", address)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
+			l, conn := dialed(t, s)
 			waiter := make(chan error)
 			go func() { waiter <- proven.Require(ctx, conn) }()
 			if err := drop(l); err != nil {
@@ -128,6 +118,18 @@ func TestDropped(t *testing.T) {
 			}
 		}
 	}
+}
+
+// dialed is a listener, and a connection that it has not accepted.
+func dialed(t *testing.T, s [2]string) (*net.TCPListener, net.Conn) {
+	t.Helper()
+	l, address := listener(t, s)
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return l, conn
 }
 
 func listener(t *testing.T, s [2]string) (l *net.TCPListener, address string) {

@@ -65,7 +65,7 @@ class HeadFile:
     def __init__(self, known, arguments):
         self._place, self._round, self._pause = known["place"], known["round"], known["pause"]
         self._host, self._dashboard_host = known["host"], known["dashboardHost"]
-        self._temp = next((a.partition("=")[2] for a in arguments if a.startswith("--temp-dir=")), "")
+        self._temp = temp_dir(arguments)
 
     def learn(self, limit):
         """Waits for the head's GCS, at most limit seconds; returns its address. Raises SystemExit."""
@@ -86,7 +86,7 @@ class HeadFile:
         gcs = self._join(self._host, self._wait(self._gcs_port))
         os.environ["RAY_ADDRESS"] = gcs  # see raystart.environment
         write(self._place, self._round, gcs=gcs)
-        dashboard = self._join(self._dashboard_host, self._wait(self._dashboard_port))
+        dashboard = self._join(self._dashboard_host, self._wait(lambda: dashboard_port(self._temp)))
         write(self._place, self._round, gcs=gcs, dashboard=dashboard, client=client_port)
 
     def _wait(self, look):
@@ -102,27 +102,38 @@ class HeadFile:
             with open(name) as f:
                 text = f.read().strip()
             return int(text) if text.isdigit() else 0
-        for arguments in children(os.getpid()):
+        for _, arguments in children(os.getpid()):
             if os.path.basename(arguments[0]) == b"gcs_server":
                 return next((int(a.partition(b"=")[2]) for a in arguments if a.startswith(b"--gcs_server_port=")), 0)
         return 0
-
-    def _dashboard_port(self):
-        """From the line of its log that it writes when it listens."""
-        try:
-            with open(os.path.join(self._temp, "session_latest", "logs", "dashboard.log"), encoding="utf-8", errors="replace") as f:
-                found = LOG_LINE.search(f.read())
-        except OSError:
-            return 0
-        return int(found.group(1)) if found else 0
 
     @staticmethod
     def _join(host, port):
         return "[%s]:%d" % (host, port) if ":" in host else "%s:%d" % (host, port)
 
 
+def temp_dir(arguments):
+    """--temp-dir of `ray start`; a supervisor's has one, a pod's has none: ""."""
+    return next((a.partition("=")[2] for a in arguments if a.startswith("--temp-dir=")), "")
+
+
+def log_of(temp, name):
+    """One of the logs of the session in a --temp-dir; "" before there is one. The directory above is the node's alone."""
+    try:
+        with open(os.path.join(temp, "session_latest", "logs", name), encoding="utf-8", errors="replace") as f:
+            return f.read()
+    except OSError:
+        return ""
+
+
+def dashboard_port(temp):
+    """Where the dashboard listens, by the line of its log that it writes then; 0 before."""
+    found = LOG_LINE.search(log_of(temp, "dashboard.log"))
+    return int(found.group(1)) if found else 0
+
+
 def children(pid):
-    """The command lines of a process' children."""
+    """The pids of a process' children, and their command lines."""
     for child, (parent, _) in process.process_table().items():
         if parent == pid:
-            yield process.arguments_of(child)
+            yield child, process.arguments_of(child)

@@ -13,7 +13,7 @@ import sys
 import time
 
 from rayctl_keeper.host import headfile
-from rayctl_keeper.rayhook import leave, reserve, sockets, unseen, waiting
+from rayctl_keeper.rayhook import leave, ownsockets, reserve, unseen, waiting
 
 UNUSED = ("ray.util.state.state_cli", "ray.dashboard.modules.job.cli", "ray.serve.scripts")
 SHARED = ("/tmp", "/var/tmp")  # Slurm sets TMPDIR=/tmp
@@ -122,7 +122,7 @@ def main(arguments):
     fast = starts_fast(os.environ.pop("RAYCTL_FAST_START", "always"))
     if addresses is not None and reserve.possible():
         sys.argv = reserve.reserve(sys.argv, (reserve.CLIENT,) + reserve.AGENTS)
-    unseen.watch(arguments)
+    unseen.watch(arguments, addresses is None)
     if fast:
         scripts = commands()  # while the head starts
         find_head(addresses)
@@ -131,7 +131,7 @@ def main(arguments):
         leave_alone()
         scripts = all_commands()
     reserve.change(os.environ.get("RAYCTL_NODE_DIR", ""))
-    if any(argument.startswith("--temp-dir=") for argument in arguments):  # no pod, which has one node
-        sockets.change(os.environ.get("RAYCTL_NODE_DIR", ""))
+    if headfile.temp_dir(arguments):  # no pod, which has one node
+        ownsockets.change(os.environ.get("RAYCTL_NODE_DIR", ""))
     waiting.begin(settings)
     scripts.main()

@@ -25,14 +25,14 @@ TAKEN = re.compile(r"^.*(?:address already in use|errno:? 98).*$", re.IGNORECASE
 SIGTERM = {"raylet": re.compile(r"main\.cc:\d+: (?:Raylet )?received SIGTERM"), "gcs_server": re.compile("GCS server received SIGTERM")}
 
 
-def watch(arguments):
-    """Looks at both in threads, on nodes that a supervisor has started: in a pod the kubelet looks. arguments: those of `ray start`."""
-    temp = next((a.partition("=")[2] for a in arguments if a.startswith("--temp-dir=")), "")
+def watch(arguments, fixed):
+    """Looks at both in threads, on nodes that a supervisor has started: in a pod the kubelet looks. arguments: those of `ray start`. fixed: its ports were chosen before."""
+    temp, head = headfile.temp_dir(arguments), "--head" in arguments
     if not temp or not process.LINUX:
         return
-    logs = os.path.join(temp, "session_latest", "logs")
-    for task in [await_dashboard, await_end] if "--head" in arguments else [await_end]:
-        threading.Thread(target=task, args=(logs,), daemon=True, name=task.__name__).start()
+    if head and fixed:
+        threading.Thread(target=await_dashboard, args=(temp,), daemon=True, name="dashboard").start()
+    threading.Thread(target=await_end, args=(temp, ("raylet", "gcs_server") if head else ("raylet",)), daemon=True, name="ends").start()
 
 
 def end(sentence):
@@ -42,11 +42,11 @@ def end(sentence):
     os._exit(1)
 
 
-def await_dashboard(logs):
+def await_dashboard(temp):
     """Returns when the dashboard listens."""
     until = time.monotonic() + LIMIT
-    while time.monotonic() < until and not headfile.LOG_LINE.search(text_of(logs, "dashboard.log")):
-        line = refused(text_of(logs, "dashboard.err"))
+    while time.monotonic() < until and not headfile.dashboard_port(temp):
+        line = refused(headfile.log_of(temp, "dashboard.err"))
         if line:
             end("the dashboard cannot listen: Address already in use: " + line)
         time.sleep(LOOK)
@@ -58,33 +58,22 @@ def refused(text):
     return found.group().strip() if found else ""
 
 
-def await_end(logs):
-    """Waits until one of Ray's two processes has ended by SIGTERM."""
+def await_end(temp, names):
+    """Waits until one of these processes of Ray has ended by SIGTERM."""
     known = {}
     while True:
         time.sleep(PAUSE)
-        if len(known) < 1 + ("--head" in sys.argv):
-            known.update(found())
+        if len(known) < len(names):
+            known.update((name, pid) for pid, name in children() if name in names)
         for name, pid in known.items():
             if not process.lives(pid):
                 time.sleep(LATE)
-                if SIGTERM[name].search(text_of(logs, name + ".out")):
+                if SIGTERM[name].search(headfile.log_of(temp, name + ".out")):
                     end("%s was ended by SIGTERM, which rayctl has not sent: `ray stop` or `pkill` of somebody on this host, or of the driver, does that" % name)
                 return
 
 
-def found():
-    """The names and pids of Ray's two processes on this node that are our children."""
-    for pid, (parent, _) in process.process_table().items():
-        name = os.path.basename(process.arguments_of(pid)[0]).decode("utf-8", "replace") if parent == os.getpid() else ""
-        if name in SIGTERM:
-            yield name, pid
-
-
-def text_of(logs, name):
-    """One of the session's logs; "" before there is one. The directory above is the node's alone."""
-    try:
-        with open(os.path.join(logs, name), encoding="utf-8", errors="replace") as f:
-            return f.read()
-    except OSError:
-        return ""
+def children():
+    """Our children's pids, and the names of their programs."""
+    for pid, arguments in headfile.children(os.getpid()):
+        yield pid, os.path.basename(arguments[0]).decode("utf-8", "replace")

@@ -10,6 +10,7 @@ import time
 
 from rayctl_keeper.host import process
 from rayctl_keeper.host.address import NoAddress
+from rayctl_keeper.node.files import raytoken
 from rayctl_keeper.node.groups import autoscaling
 from rayctl_keeper.node.groups.members import is_elastic
 from rayctl_keeper.node.start import raystart
@@ -61,7 +62,7 @@ def keep(run_dir, told=None, hands_over=False, companions=None, node_watch=None,
     from rayctl_keeper.run.life import Keeper
     from rayctl_keeper.run.shared import Sharing
     from rayctl_keeper.state.exits import End
-    token, handover = read_token(run_dir), Handover() if hands_over else None
+    token, handover = raytoken.keepers(run_dir), Handover() if hands_over else None
     keeper = Keeper(orders, run_dir, nodes, bell, state, log, earlier, node_watch and node_watch(orders["name"], bell))
     sharing = keeper.sharing = Sharing(orders, run_dir, log)
     keeper.take_over()
@@ -104,7 +105,7 @@ def hand_over_again(run_dir, orders, log):
     with open(os.path.join(run_dir, "result.json")) as f:
         state.doc = json.load(f)
     driver_log.ended(state.doc)
-    api.serve(orders["listen"], read_token(run_dir), run_dir, state, driver_log, None, handover)
+    api.serve(orders["listen"], raytoken.keepers(run_dir), run_dir, state, driver_log, None, handover)
     return hand_over(handover, state, log)
 
 
@@ -167,12 +168,6 @@ def start(nodes, orders, run_dir):
     except OSError as error:
         return error
     return None
-
-
-def read_token(run_dir):
-    """The secret of the keeper's API."""
-    with open(os.path.join(run_dir, "token")) as f:
-        return f.read().strip()
 
 
 def opened_log(run_dir):

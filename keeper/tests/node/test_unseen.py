@@ -16,7 +16,7 @@ import os, subprocess, sys
 from rayctl_keeper.rayhook import unseen
 unseen.PAUSE = unseen.LATE = 0.01
 raylet = subprocess.Popen(["bash", "-c", "exec -a raylet sleep 0.5"])
-unseen.await_end(sys.argv[1])
+unseen.await_end(sys.argv[1], ("raylet",))
 print("goes on")
 """
 
@@ -24,10 +24,12 @@ print("goes on")
 @unittest.skipUnless(sys.platform.startswith("linux"), "nodes are on Linux")
 class Ended(unittest.TestCase):
     def start(self, raylets_log):
-        with tempfile.TemporaryDirectory() as logs:
+        with tempfile.TemporaryDirectory() as temp:
+            logs = os.path.join(temp, "session_latest", "logs")
+            os.makedirs(logs)
             with open(os.path.join(logs, "raylet.out"), "w") as f:
                 f.write(raylets_log)
-            return subprocess.run([sys.executable, "-c", STARTS, logs], cwd=os.path.dirname(HERE), stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+            return subprocess.run([sys.executable, "-c", STARTS, temp], cwd=os.path.dirname(HERE), stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
 
     def test_by_somebody(self):
         ended = self.start("[2026-11-28 19:13:49,605 I 16019 16019] (raylet) main.cc:1174: received SIGTERM. Existing local drain request = None\n")

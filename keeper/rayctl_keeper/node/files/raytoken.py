@@ -16,6 +16,12 @@ def path(run_dir):
     return os.path.join(run_dir, FILE)
 
 
+def keepers(run_dir):
+    """The token of the keeper's API."""
+    with open(os.path.join(run_dir, "token")) as f:
+        return f.read().strip()
+
+
 def make(run_dir):
     """Makes the token of a round, before anything of it starts; returns it."""
     token = os.urandom(32).hex()

@@ -120,8 +120,8 @@ class Nodes:
         return self.orders["advertise"]
 
     def choose_addresses(self):
-        """Makes Ray's token of this round, and picks the head's ports on this host where they must be in a range; elsewhere GCS and dashboard choose theirs when they bind them, because a port that is known
-        before can be bound by another user. Returns the supervisors' environment."""
+        """Makes Ray's token of this round, and picks the head's ports on this host where they must be in a range; elsewhere GCS and dashboard choose theirs when
+        they bind them, because a port that is known before can be bound by another user. Returns the supervisors' environment."""
         host, dashboard_host = self.orders["advertise"], self.orders["dashboardHost"]
         self.token = raytoken.make(self.run_dir)
         ranged = bool(self.orders.get("ports"))

@@ -1,7 +1,6 @@
 """Nodes that somebody else starts and ends, such as KubeRay."""
 
-import os
-
+from rayctl_keeper.node.files import raytoken
 from rayctl_keeper.run.nodes.common import Nodes
 
 
@@ -22,8 +21,7 @@ class External(Nodes):
         start = self.orders["start"]
         self.gcs, self.dashboard = start.get("gcs") or "", start["dashboard"].rstrip("/")
         self.client_port = 10001
-        with open(os.path.join(self.run_dir, "token")) as f:
-            self.token = f.read().strip()  # the cluster's Secret has one, which is also the keeper's
+        self.token = raytoken.keepers(self.run_dir)  # the cluster's Secret has one for both
 
     def stop(self, limit=0.0):
         self.round += 1
