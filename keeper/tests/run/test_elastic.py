@@ -71,6 +71,22 @@ class Requests(unittest.TestCase):
                 self.assertEqual(self.launch("a", 1), "group a has as many nodes on their way as scaling.upscalingSpeed allows")
             self.assertIsNone(self.launch("b", 1))
 
+    def test_ray_is_first(self):
+        """Ray lists a node before the batch system's queue is read again: one document shows the node and that its allocation is granted, and it stays so."""
+        waits = ("queued", "job 33: Resources", "2026-01-02T03:04:05.000Z")
+        self.nodes.standing = lambda member: waits
+        self.launch("a", 2)
+        self.elastic.look()
+        self.elastic._gang.changes([{"node_name": "a-1", "node_id": "1", "state": "ALIVE"}])
+        self.elastic.look()
+        first, second = self.state.doc["allocations"]
+        self.assertEqual((first["state"], first["message"], first["expected"], first["granted"]), waits + (None,))
+        self.assertEqual((second["state"], second["message"], second["expected"]), ("granted", "job 33", None))
+        self.assertIsNotNone(second["granted"])
+        waits = ("queued", "job 33: Priority", None)  # the queue as it was read before
+        self.elastic.look()
+        self.assertEqual([(a["state"], a["message"]) for a in self.state.doc["allocations"]], [("queued", "job 33: Priority"), ("granted", "job 33")])
+
     def test_room(self):
         """What Ray's autoscaler may ask for now, so that it asks for no more; what it keeps is noted once where scaling.maxAllocations is the reason."""
         self.assertEqual(self.elastic.room(), {})

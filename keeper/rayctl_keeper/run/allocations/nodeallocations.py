@@ -3,7 +3,7 @@
 from rayctl_keeper.node.groups.members import allocation_id
 from rayctl_keeper.run.allocations.former import folded
 from rayctl_keeper.state.document import wall
-from rayctl_keeper.state.model import AllocationState, Purpose
+from rayctl_keeper.state.model import AllocationState, NodeState, Purpose
 
 
 class NodeAllocations:
@@ -39,8 +39,15 @@ class NodeAllocations:
 
 
 def stands(allocation, state, message, expected):
-    """The allocation with what became of it."""
-    if allocation["released"]:
+    """The allocation with what became of it. What was granted does not wait again: see joined."""
+    if allocation["released"] or allocation["granted"] and state == AllocationState.QUEUED:
         return allocation
     granted = allocation["granted"] or (wall() if state == AllocationState.GRANTED else None)
     return dict(allocation, state=state, granted=granted, message=message, expected=expected)
+
+
+def joined(allocations, nodes):
+    """The allocations, of which those whose node is alive in Ray are granted: Ray's list may show a node before the batch system's queue is read again."""
+    alive = {n["allocation"] for n in nodes if n["state"] == NodeState.ALIVE}
+    return [dict(a, state=AllocationState.GRANTED, granted=wall(), expected=None, message=a["message"].partition(":")[0])  # behind it is why the job waited
+            if a["purpose"] == Purpose.ELASTIC and a["state"] == AllocationState.QUEUED and a["id"] in alive else a for a in allocations]

@@ -5,6 +5,7 @@ import time
 from rayctl_keeper.node.groups.members import allocation_id, joined_allocation
 from rayctl_keeper.ray.dashboard import Unreachable, version_tuple
 from rayctl_keeper.run.allocations.allocations import held
+from rayctl_keeper.run.allocations.nodeallocations import joined
 from rayctl_keeper.state.exits import AttemptLost, End
 from rayctl_keeper.state.model import STARTED_AGAIN, Cause, Event, NodeState
 
@@ -69,7 +70,7 @@ class Gang:
         required = {g["name"]: g["count"] for g in self.orders["groups"]}
         groups = [self.counted(g, ready.get(g["name"], 0), required[g["name"]]) for g in self.state.doc["groups"]]
         head = next((r["node_id"] for r in rows if r.get("is_head_node") and r["state"] == NodeState.ALIVE), self.state.doc["head"]["nodeId"])
-        self.state.change(nodes=nodes, groups=groups, head=dict(self.state.doc["head"], nodeId=head))
+        self.state.change(nodes=nodes, groups=groups, head=dict(self.state.doc["head"], nodeId=head), allocations=joined(self.state.doc["allocations"], nodes))
         have, wanted = sum(min(g["ready"], required[g["name"]]) for g in groups), sum(required.values())
         self.have = "%d of %d nodes are alive" % (have, wanted)
         if have < wanted and not self.complete and not (self.orders.get("start") or {}).get("early"):  # run/gang/early.py sets a more exact reason
