@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/local"
@@ -190,9 +191,13 @@ func TestRun(t *testing.T) {
 		t.Errorf("printed %q", out.String())
 	}
 	nothingLeft(t, state, "first")
-	for _, name := range []string{"token", "ray-token", "secrets.json"} {
-		if _, err := os.Stat(filepath.Join(state, "clusters", "first", name)); err == nil {
-			t.Errorf("%s is still there", name)
+	left, err := os.ReadDir(filepath.Join(state, "clusters", "first"))
+	if err != nil || len(left) == 0 {
+		t.Errorf("its directory: %v, %v", left, err)
+	}
+	for _, file := range left {
+		if keeper.IsSecret(file.Name()) {
+			t.Errorf("%s is still there", file.Name())
 		}
 	}
 }

@@ -90,7 +90,7 @@ func (r *begun) ended(code int, cause, words string) *launcher.Receipt {
 	if left := r.allocated(r.t, r.id); len(left) > 0 {
 		r.t.Errorf("left: %q", left)
 	}
-	for _, private := range []string{"seed", "*/token", "*/ray-token", "*/secrets.json", "*/package-*", "*/.reserve", "*/*.tmp", "*.part*"} {
+	for _, private := range []string{"seed", "*/token", "*/ray-token.*", "*/secrets.json", "*/package-*", "*/.reserve", "*/*.tmp", "*.part*"} {
 		if found, _ := filepath.Glob(filepath.Join(r.run(r.id), private)); len(found) > 0 {
 			r.t.Errorf("left in the record: %q", found)
 		}

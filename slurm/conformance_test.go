@@ -222,11 +222,9 @@ func (b *bed) allocated(t *testing.T, id launcher.ID) []string {
 	for _, p := range b.processes(t, id) {
 		left = append(left, "process "+p.Command)
 	}
-	for _, secret := range keeper.SecretFiles {
-		found, _ := filepath.Glob(filepath.Join(b.run(id), "*", secret))
-		if len(found) > 0 && len(left) == 0 && b.ended(id) {
-			left = append(left, found...)
-		}
+	if len(left) == 0 && b.ended(id) {
+		files, _ := filepath.Glob(filepath.Join(b.run(id), "*", "*"))
+		left = append(left, slices.DeleteFunc(files, func(path string) bool { return !keeper.IsSecret(filepath.Base(path)) })...)
 	}
 	return append(left, b.directories(t, id)...)
 }
@@ -301,7 +299,7 @@ func (b *bed) surfaces(t *testing.T, id launcher.ID) map[string][]byte {
 	out := map[string][]byte{}
 	for _, root := range []string{b.run(id), b.Cluster.Dir + "/state", b.Cluster.Dir + "/spool", b.Cluster.Dir + "/log"} {
 		_ = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
-			if err == nil && d.Type().IsRegular() && !slices.Contains(keeper.SecretFiles, d.Name()) {
+			if err == nil && d.Type().IsRegular() && !keeper.IsSecret(d.Name()) {
 				out[path], _ = os.ReadFile(path) // what vanished meanwhile is empty
 			}
 			return nil

@@ -23,8 +23,10 @@ func (l *Launcher) Dial(ctx context.Context, id launcher.ID, t launcher.Target) 
 		return nil, c.ended()
 	}
 	address, token := c.Address(t), c.Token
-	if t == launcher.Dashboard {
-		token = c.RayToken
+	if t == launcher.Dashboard && address != "" {
+		if token, err = c.RayToken(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if address == "" || token == "" || c.Current.Node == "" {
 		return nil, c.notReady(string(t))

@@ -87,7 +87,9 @@ func (r *rig) must(err error) {
 // rayToken is the token of the present head.
 func (r *rig) rayToken() string {
 	r.t.Helper()
-	token, _, err := r.dir.RayToken()
+	st, err := r.dir.State()
+	r.must(err)
+	token, _, err := r.dir.RayToken(st.Head)
 	r.must(err)
 	return token
 }

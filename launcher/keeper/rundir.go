@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -84,21 +85,17 @@ func (d RunDir) Result() (*runstate.State, error) { return d.files().Result() }
 // Token reads the bearer token of the keeper's API; fs.ErrNotExist after the end.
 func (d RunDir) Token() (string, error) { return d.readToken(TokenFile) }
 
-// RayToken reads the token of the present head, and returns the path of its file; fs.ErrNotExist after the end.
-func (d RunDir) RayToken() (token, path string, err error) {
-	name := RayTokenName(func(name string) bool { _, err := os.Stat(d.path(name)); return err == nil })
+// RayToken reads the token of a head, and returns the path of its file; fs.ErrNotExist after the end of that head. A later head has another file, so that its token
+// is never sent to an earlier one's address.
+func (d RunDir) RayToken(of runstate.Head) (token, path string, err error) {
+	name := RayTokenName(of)
 	token, err = d.readToken(name)
 	return token, d.path(name), err
 }
 
-// RayTokenName is the file with Ray's token among those that there are in a run directory. A keeper of an earlier rayctl, whose cluster may still live, has made no
-// token for its head: Ray has the API's there.
-func RayTokenName(exists func(name string) bool) string {
-	if exists(RayTokenFile) {
-		return RayTokenFile
-	}
-	return TokenFile
-}
+// RayTokenName is the file with Ray's token in a run directory. A keeper of an earlier rayctl, whose cluster may still live, has made no token for its head: Ray has
+// the API's there.
+func RayTokenName(of runstate.Head) string { return cmp.Or(of.TokenFile, TokenFile) }
 
 func (d RunDir) readToken(name string) (string, error) {
 	text, err := os.ReadFile(d.path(name))

@@ -146,6 +146,7 @@ type Head struct {
 	NodeID     string `json:"nodeId"`
 	RayVersion string `json:"rayVersion"`
 	Token      bool   `json:"token"`     // Ray's token authentication is on
+	TokenFile  string `json:"tokenFile"` // its file in the run directory; "": it is the token of the keeper's API, as on Kubernetes and in an earlier rayctl's clusters
 	FastStart  bool   `json:"fastStart"` // rayctl has changed functions inside `ray start`, see ray.fastStart
 	Prepared   bool   `json:"prepared"`  // job.prepare has succeeded on this cluster: the drivers of further attempts need no other
 }

@@ -16,11 +16,6 @@ import (
 
 // Dial gives the addresses themselves: both targets listen on this machine's loopback.
 func (l *Launcher) Dial(_ context.Context, id launcher.ID, t launcher.Target) (*launcher.Endpoint, error) {
-	c, err := l.open(id)
-	if err != nil {
-		return nil, err
-	}
-	rays, _, noToken := c.RayToken() // before the state: a newer token would be sent to the address of an earlier head
 	c, st, err := l.running(id)
 	if err != nil {
 		return nil, err
@@ -31,7 +26,8 @@ func (l *Launcher) Dial(_ context.Context, id launcher.ID, t launcher.Target) (*
 		url = st.Keeper.URL
 		token, err = c.Token()
 	case st.Head.Session != "": // the dashboard of this round has answered the keeper: its address and token are known
-		url, token, err = st.Head.Dashboard, rays, noToken
+		url = st.Head.Dashboard
+		token, _, err = c.RayToken(st.Head)
 	}
 	if url == "" || err != nil {
 		return nil, c.notReady(string(t))

@@ -88,7 +88,7 @@ func (c *cluster) environment(st *runstate.State) ([]string, error) {
 	)
 	mode := "disabled"
 	if st.Head.Token {
-		_, path, err := c.RayToken()
+		_, path, err := c.RayToken(st.Head)
 		if err != nil {
 			return nil, c.notReady("head")
 		}

@@ -3,7 +3,6 @@ package rundir
 import (
 	"errors"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/rayctl/rayctl/launcher"
@@ -53,7 +52,7 @@ func (r *Run) removeSecrets() error {
 		return WriteFailed(r.Dir, err)
 	}
 	for _, name := range namesOf(entries) {
-		if !slices.Contains(keeper.SecretFiles, name) && !strings.HasPrefix(name, orders.PackagePrefix) {
+		if !keeper.IsSecret(name) && !strings.HasPrefix(name, orders.PackagePrefix) {
 			continue
 		}
 		if err := os.Remove(r.Path(name)); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -18,7 +18,7 @@ const reserveFile = ".reserve"
 // LeftSecrets reports whether files are left that must be removed with the cluster: the keeper removes it, unless its job was cancelled between two attempts.
 func (r *Run) LeftSecrets(ctx context.Context) (bool, error) {
 	kind, err := r.Root.Files.Kind(ctx, r.Path(seedDir))
-	return r.Token+r.RayToken != "" || kind != "", err
+	return r.Token != "" || kind != "", err
 }
 
 // Settled reports whether the result is the last: with one after which another attempt may follow there is still what that needs.
@@ -34,15 +34,12 @@ func (r *Run) Settled(ctx context.Context) bool {
 func (r *Run) CleanUp(ctx context.Context) error {
 	dir := r.AttemptDir()
 	paths := []string{r.Path(seedDir)}
-	for _, name := range keeper.SecretFiles {
-		paths = append(paths, path.Join(dir, name))
-	}
 	names, err := r.Root.Files.Names(ctx, dir)
 	if err != nil {
 		return r.Root.Cut(err)
 	}
 	for _, name := range names {
-		if strings.HasPrefix(name, orders.PackagePrefix) || name == reserveFile || strings.HasSuffix(name, ".tmp") {
+		if keeper.IsSecret(name) || strings.HasPrefix(name, orders.PackagePrefix) || name == reserveFile || strings.HasSuffix(name, ".tmp") {
 			paths = append(paths, path.Join(dir, name))
 		}
 	}

@@ -32,7 +32,6 @@ type Run struct {
 	ResultAge time.Duration
 	Token     string // of the keeper's API
 
-	RayToken, RayTokenFile string // of the present head, and the path of its file
 }
 
 // AttemptDir is the keeper's run directory of the current attempt.
@@ -66,9 +65,9 @@ func (r *Run) Look(ctx context.Context) error {
 func (r *Run) lookOnce(ctx context.Context) error {
 	before := r.AttemptDir()
 	paths := append(r.Watched(), r.Path(jobFile))
-	token, rayToken := path.Join(before, keeper.TokenFile), path.Join(before, keeper.RayTokenFile)
-	files, err := r.Root.Files.Read(ctx, append([]string{token, rayToken}, paths...)...) // in this order: a newer token would be sent to the address of an earlier head
-	if errors.As(err, new(*remote.FileError)) {                                          // an unreadable token must not hide how the cluster has ended
+	token := path.Join(before, keeper.TokenFile)
+	files, err := r.Root.Files.Read(ctx, append([]string{token}, paths...)...)
+	if errors.As(err, new(*remote.FileError)) { // an unreadable token must not hide how the cluster has ended
 		files, err = r.Root.Files.Read(ctx, paths...)
 	}
 	if err != nil {
@@ -92,9 +91,21 @@ func (r *Run) lookOnce(ctx context.Context) error {
 		r.JobID = r.Current.Job
 	}
 	r.Token = string(files[token].Data)
-	r.RayTokenFile = path.Join(before, keeper.RayTokenName(func(name string) bool { _, there := files[path.Join(before, name)]; return there }))
-	r.RayToken = string(files[r.RayTokenFile].Data)
 	return r.documents(files, before)
+}
+
+// RayTokenPath is the file with the token of the head that r.State names.
+func (r *Run) RayTokenPath() string {
+	return path.Join(r.AttemptDir(), keeper.RayTokenName(r.State.Head))
+}
+
+// RayToken reads the token of the head that r.State names; "" where that head has ended.
+func (r *Run) RayToken(ctx context.Context) (string, error) {
+	files, err := r.Root.Files.Read(ctx, r.RayTokenPath())
+	if err != nil {
+		return "", r.Root.Cut(err)
+	}
+	return string(files[r.RayTokenPath()].Data), nil
 }
 
 // documents reads the keeper's state and result of the current attempt.

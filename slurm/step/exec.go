@@ -35,7 +35,7 @@ func Exec(ctx context.Context, s *site.Site, run *rundir.Run, host string, e lau
 
 // inRay is a command with what a driver needs to reach the cluster.
 func inRay(run *rundir.Run, command []string) []string {
-	argv := []string{"env", "RAY_AUTH_MODE=token", "RAY_AUTH_TOKEN_PATH=" + run.RayTokenFile,
+	argv := []string{"env", "RAY_AUTH_MODE=token", "RAY_AUTH_TOKEN_PATH=" + run.RayTokenPath(),
 		"RAY_ADDRESS=" + run.State.Head.Address, launcher.StatusVariable + "=" + launcher.StatusValue, "RAYCTL_RUN=" + run.Name, "RAYCTL_PYTHON=" + run.Record.Python,
 		"sh", "-c", `case "$RAYCTL_PYTHON" in /*) PATH="${RAYCTL_PYTHON%/*}:$PATH";; esac; exec "$@"`, "sh"}
 	return append(argv, command...)

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -39,7 +38,7 @@ func ofRun(run, dir string) (out []process) {
 func files(root string) map[string][]byte {
 	out := map[string][]byte{}
 	_ = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() && !slices.Contains(keeper.SecretFiles, d.Name()) {
+		if err == nil && d.Type().IsRegular() && !keeper.IsSecret(d.Name()) {
 			out[path], _ = os.ReadFile(path) // empty if removed meanwhile
 		}
 		return nil
@@ -50,7 +49,7 @@ func files(root string) map[string][]byte {
 // secretFiles returns files that must be removed with the cluster.
 func secretFiles(root string) (left []string) {
 	_ = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
-		if err == nil && slices.Contains(keeper.SecretFiles, d.Name()) {
+		if err == nil && keeper.IsSecret(d.Name()) {
 			left = append(left, "file "+path)
 		}
 		return nil

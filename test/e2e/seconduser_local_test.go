@@ -63,7 +63,7 @@ func onLocalCluster(t *testing.T, victim, attacker *secondUser) {
 		}
 		state := filepath.Join(victim.home, ".local", "state", "rayctl")
 		var tokens []string
-		for _, name := range []string{"token", "ray-token"} {
+		for _, name := range []string{"token", "ray-token.0"} {
 			path := filepath.Join(state, "clusters", "mine", name)
 			token, err := os.ReadFile(path)
 			if err != nil {

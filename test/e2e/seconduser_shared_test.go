@@ -42,7 +42,7 @@ func onSharedRun(t *testing.T, victim, attacker *secondUser) {
 	owner.env = append(slices.Clone(owner.env), "MY_SECRET="+secret)
 	job := owner.start("run", "--name", "told", "-f", file, "--", "sh", "-c", teller, finish)
 	job.until("attempt 1", 1)
-	secrets := append(strings.Fields(owner.must("cd ~/.local/state/rayctl/clusters/told && cat token && echo && cat ray-token")), secret)
+	secrets := append(strings.Fields(owner.must("cd ~/.local/state/rayctl/clusters/told && cat token && echo && cat ray-token.*")), secret)
 	shows := func(what string, args ...string) {
 		t.Helper()
 		eventually(t, what, func() bool { r := colleague.do(args...); return r.code == 0 && strings.Contains(r.out, what) })
@@ -59,7 +59,7 @@ func onSharedRun(t *testing.T, victim, attacker *secondUser) {
 	}
 	for _, who := range []*secondUser{attacker, colleague} {
 		refused(t, who, "cat "+owner.home+"/.local/state/rayctl/clusters/told/token")
-		refused(t, who, "cat "+owner.home+"/.local/state/rayctl/clusters/told/ray-token")
+		refused(t, who, "cat "+owner.home+"/.local/state/rayctl/clusters/told/ray-token.0")
 		refused(t, who, "ls "+owner.home+"/.local/state/rayctl/clusters")
 		for _, script := range []string{"echo x >> driver.log", "rm -f driver.log && ! ls driver.log", "touch new", "ln -s /etc/passwd new", "chmod 777 ."} {
 			refused(t, who, "cd "+run+" && "+script)

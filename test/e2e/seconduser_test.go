@@ -18,7 +18,7 @@ func TestSecondUser(t *testing.T) {
 	victim.env = append(slices.Clone(env), "MY_SECRET="+w.secrets["job's secret"])
 	victim.want(0, "up", "mine", "-f", withSecret, "--workers", "1", "--cpus-per-worker", "1")
 	victim.env = env
-	w.secrets["token"] = strings.TrimSpace(victim.must("cat ~/.local/state/rayctl/clusters/mine/ray-token"))
+	w.secrets["token"] = strings.TrimSpace(victim.must("cat ~/.local/state/rayctl/clusters/mine/ray-token.*"))
 	w.secrets["keeper's token"] = strings.TrimSpace(victim.must("cat ~/.local/state/rayctl/clusters/mine/token"))
 	t.Run("home", func(t *testing.T) {
 		if r := attacker.sh("ls " + victim.home); r.code == 0 {

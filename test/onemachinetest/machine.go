@@ -4,7 +4,6 @@ package onemachinetest
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -85,9 +84,12 @@ func (m Machine) Allocated(t *testing.T, id launcher.ID) []string {
 	for _, p := range m.Processes(t, id) {
 		left = append(left, "process "+strconv.Itoa(p.PID)+" "+proc.CommandLine(p))
 	}
-	for _, secret := range keeper.SecretFiles {
-		if _, err := os.Stat(filepath.Join(m.dir(id), secret)); err == nil && m.ended(id) {
-			left = append(left, "file "+secret)
+	if m.ended(id) {
+		files, _ := os.ReadDir(m.dir(id))
+		for _, f := range files {
+			if keeper.IsSecret(f.Name()) {
+				left = append(left, "file "+f.Name())
+			}
 		}
 	}
 	reports, _ := filepath.Glob(filepath.Join(m.dir(id), keeper.NodesDir, "*", "report.json"))
@@ -192,7 +194,7 @@ func (m Machine) Surfaces(t *testing.T, id launcher.ID) map[string][]byte {
 	walk := func(root string) {
 		_ = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
 			name := filepath.Base(path)
-			if err != nil || !d.Type().IsRegular() || slices.Contains(keeper.SecretFiles, name) {
+			if err != nil || !d.Type().IsRegular() || keeper.IsSecret(name) {
 				return nil // sockets, and what vanished meanwhile
 			}
 			out[path], _ = os.ReadFile(path)

@@ -118,7 +118,7 @@ class Cluster:
         self.in_use = False
         self._gang.forget()
         # Before there is another token: clients send it to no address of the head that is gone.
-        self._state.change(nodes=[], submissions=[], head=dict(self._state.doc["head"], address="", dashboard="", session="", nodeId="", prepared=False))
+        self._state.change(nodes=[], submissions=[], head=dict(self._state.doc["head"], address="", dashboard="", session="", nodeId="", tokenFile="", prepared=False))
         self._nodes.start()
         if self._nodes.queued and not self._nodes.granted:
             self._main.released("the queue's slot was lost")

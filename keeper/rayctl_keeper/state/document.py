@@ -87,7 +87,7 @@ class State:
             "specHash": orders.get("specHash", ""), "changes": 0, "attempt": orders.get("attempt", 1),
             "phase": "", "reason": {"code": "", "message": "", "hint": ""}, "since": wall(),
             "groups": [group(g) for g in orders["groups"]],
-            "head": {"address": "", "dashboard": "", "clientPort": 0, "session": "", "nodeId": "", "rayVersion": "", "token": False, "fastStart": False,
+            "head": {"address": "", "dashboard": "", "clientPort": 0, "session": "", "nodeId": "", "rayVersion": "", "token": False, "tokenFile": "", "fastStart": False,
                      "prepared": False},
             "keeper": {"url": "", "host": "", "pid": os.getpid(), "startTime": 0},
             "nodes": [], "gpus": [], "allocations": orders.get("allocations") or [], "formerAllocations": orders.get("formerAllocations") or [],

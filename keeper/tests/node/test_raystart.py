@@ -31,7 +31,7 @@ class RayStart(unittest.TestCase):
             self.assertNotIn(gone, env)
         self.assertEqual((env["A"], env["B"], env["S"], env["SLURM_CONF"], env["CUDA_VISIBLE_DEVICES"], env["RAY_memory_usage_threshold"]),
                          ("group", HOSTILE, "secret", "c", "0", "1"))
-        self.assertEqual((env["RAY_AUTH_MODE"], env["RAY_AUTH_TOKEN_PATH"], env["RAY_JOB_STOP_WAIT_TIME_S"]), ("token", "/run/ray-token", "3"))
+        self.assertEqual((env["RAY_AUTH_MODE"], env["RAY_AUTH_TOKEN_PATH"], env["RAY_JOB_STOP_WAIT_TIME_S"]), ("token", "/run/ray-token.0", "3"))
         self.assertEqual((env["RAY_ADDRESS"], env["RAY_prestart_worker_first_driver"]), ("10.0.0.1:1234", "0"))
         self.assertTrue(env["PATH"].startswith("/opt/venv/bin:"))
 

@@ -20,22 +20,24 @@ class RayToken(unittest.TestCase):
             nodes, seen = Nodes(orders, run_dir, None, None), set()
             for _ in range(3):
                 nodes.choose_addresses()
-                with open(raytoken.path(run_dir)) as f:
+                place = os.path.join(run_dir, nodes.token_file())
+                with open(place) as f:
                     self.assertEqual(f.read(), nodes.token)
-                self.assertEqual((len(nodes.token), os.stat(raytoken.path(run_dir)).st_mode & 0o777), (64, 0o600))
+                self.assertEqual((len(nodes.token), os.stat(place).st_mode & 0o777), (64, 0o600))
                 seen.add(nodes.token)
-            self.assertEqual((len(seen), sorted(os.listdir(run_dir))), (3, ["addresses", raytoken.FILE]))
-
+                nodes.round += 1
+            self.assertEqual((len(seen), sorted(os.listdir(run_dir))), (3, ["addresses", "ray-token.2"]))
 
     def test_a_full_disk_has_room_for_the_next(self):
         with tempfile.TemporaryDirectory() as run_dir:
-            first = raytoken.make(run_dir)
+            first = raytoken.make(run_dir, 0)
             with unittest.mock.patch.object(raytoken, "write_from_reserve", side_effect=OSError("no space left")):
-                second = raytoken.make(run_dir)
-            with open(raytoken.path(run_dir)) as f:
+                second = raytoken.make(run_dir, 1)
+            self.assertEqual(os.listdir(run_dir), ["ray-token.1"])
+            with open(raytoken.path(run_dir, 1)) as f:
                 self.assertEqual(f.read(), second)
             self.assertNotEqual(first, second)
-            self.assertEqual(os.stat(raytoken.path(run_dir)).st_mode & 0o777, 0o600)
+            self.assertEqual(os.stat(raytoken.path(run_dir, 1)).st_mode & 0o777, 0o600)
 
 
 if __name__ == "__main__":

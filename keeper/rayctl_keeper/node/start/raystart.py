@@ -43,7 +43,7 @@ def environment(orders, member, directory, run_dir, secrets, base):
     env.update({
         # As in KubeRay's pods. Ray gives it to drivers only; without it the state API in a task (Ray Train calls it) fails where several Rays are on the machine.
         "RAY_ADDRESS": "" if chosen_by_ray(base) else base.get("RAYCTL_GCS", ""),
-        "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": raytoken.path(run_dir),
+        "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": raytoken.path(run_dir, base.get("RAYCTL_ROUND") or 0),
         "RAY_USAGE_STATS_ENABLED": "0", "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
         "RAYCTL_NODE_DIR": directory,
         # It takes itself out again before Ray starts anything.

@@ -58,8 +58,8 @@ class Ending:
 
     def _record(self, end):
         """Writes result.json and removes what must not stay. The reserve makes room for it on a full disk."""
-        for name in sorted(os.listdir(self._run_dir), reverse=True):  # `token` before Ray's, in the place of which clients would take it
-            if name in ("token", raytoken.FILE, "secrets.json", RESERVE) or name.startswith("package-"):
+        for name in sorted(os.listdir(self._run_dir)):  # `token` is the last: whoever finds it knows that others may be left
+            if name in ("token", "secrets.json", RESERVE) or name.startswith((raytoken.PREFIX, "package-")):
                 os.unlink(os.path.join(self._run_dir, name))
         if self._state.doc["job"] is not None:
             job = self._state.doc["job"]

@@ -48,7 +48,7 @@ class Gang:
         self.session = answer.get("session_name") or ""
         self.state.change(head=dict(
             self.state.doc["head"], address=self.nodes.gcs, dashboard=self.nodes.dashboard, clientPort=self.nodes.client_port,
-            session=self.session, rayVersion=version, token=version_tuple(version) >= (2, 52),
+            session=self.session, rayVersion=version, token=version_tuple(version) >= (2, 52), tokenFile=self.nodes.token_file(),
             fastStart=starts_fast(self.orders["ray"].get("fastStart") or "always", version)))
 
     def same_head(self, answer):

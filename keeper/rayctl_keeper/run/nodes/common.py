@@ -123,7 +123,7 @@ class Nodes:
         """Makes Ray's token of this round, and picks the head's ports on this host where they must be in a range; elsewhere GCS and dashboard choose theirs when
         they bind them, because a port that is known before can be bound by another user. Returns the supervisors' environment."""
         host, dashboard_host = self.orders["advertise"], self.orders["dashboardHost"]
-        self.token = raytoken.make(self.run_dir)
+        self.token = raytoken.make(self.run_dir, self.round)
         ranged = bool(self.orders.get("ports"))
         gcs, dashboard, self.client_port = self.free_ports(dashboard_host, 3) if ranged else [0, 0] + self.free_ports(dashboard_host, 1)
         self.gcs = join(host, gcs) if ranged else ""
@@ -132,6 +132,10 @@ class Nodes:
             headfile.write(headfile.path(self.run_dir), self.round)
         return dict(os.environ, RAYCTL_GCS=join(host, gcs), RAYCTL_DASHBOARD=join(dashboard_host, dashboard),
                     RAYCTL_CLIENT_PORT=str(self.client_port), RAYCTL_NODE_IP=host, RAYCTL_ROUND=str(self.round))
+
+    def token_file(self):
+        """The name of the file with Ray's token in the run directory; "": it is the keeper's."""
+        return raytoken.name(self.round)
 
     def find_head(self):
         """Whether it is known where the head's GCS and dashboard listen."""

@@ -142,7 +142,7 @@ def requeued_at():
 def strip(place):
     """Removes from an attempt's directory what its keeper removes at the end, unless it was killed."""
     for name in os.listdir(place):
-        if name in SEEDS or name in (raytoken.FILE, RESERVE) or name.startswith("package-") or name.endswith(".tmp"):
+        if name in SEEDS or name == RESERVE or name.startswith((raytoken.PREFIX, "package-")) or name.endswith(".tmp"):
             remove(os.path.join(place, name))
 
 
