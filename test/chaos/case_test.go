@@ -28,6 +28,7 @@ func (m moment) String() string {
 const (
 	plain      = "plain"
 	elasticity = "elastic" // nodes come and go
+	daemons    = "daemons" // as plain, with faults of the daemons around it
 	early      = "early"   // the head comes before the workers' gang
 )
 

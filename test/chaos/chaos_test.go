@@ -17,13 +17,14 @@ import (
 )
 
 var (
-	number    = flag.Int("chaos.n", 0, "so many random cases")
-	seed      = flag.Uint64("chaos.seed", 1, "from which all cases follow")
-	begin     = flag.Int("chaos.first", 0, "number of the first case")
-	elastic   = flag.Bool("chaos.elastic", false, "elastic clusters, and faults of their nodes, too")
-	withEarly = flag.Bool("chaos.early", false, "clusters with an early head, and faults of their gangs, too; with -chaos.elastic each case is one of the two")
-	kinds     = flag.String("chaos.faults", "", "a regular expression for the names of faults to choose from; other choices make other cases of the same seed")
-	only      = flag.String("chaos.launchers", "local,slurm,kuberay", "launchers to choose from; other choices make other cases of the same seed")
+	number      = flag.Int("chaos.n", 0, "so many random cases")
+	seed        = flag.Uint64("chaos.seed", 1, "from which all cases follow")
+	begin       = flag.Int("chaos.first", 0, "number of the first case")
+	elastic     = flag.Bool("chaos.elastic", false, "elastic clusters, and faults of their nodes, too")
+	withEarly   = flag.Bool("chaos.early", false, "clusters with an early head, and faults of their gangs, too; with -chaos.elastic each case is one of the two")
+	withDaemons = flag.Bool("chaos.daemons", false, "daemons that hang, that have no descriptors left, truncated logs, stolen ports, too")
+	kinds       = flag.String("chaos.faults", "", "a regular expression for the names of faults to choose from; other choices make other cases of the same seed")
+	only        = flag.String("chaos.launchers", "local,slurm,kuberay", "launchers to choose from; other choices make other cases of the same seed")
 )
 
 // TestCampaign runs random cases; none without -chaos.n, as in `make test`. The launchers run in parallel, each one case at a time.
@@ -55,7 +56,7 @@ func chosen(t *testing.T) choice {
 	if *kinds != "" {
 		c.flags += fmt.Sprintf(" -chaos.faults %q", *kinds)
 	}
-	for kind, yes := range map[string]bool{elasticity: *elastic, early: *withEarly} {
+	for kind, yes := range map[string]bool{elasticity: *elastic, early: *withEarly, daemons: *withDaemons} {
 		if yes {
 			c.kinds = append(c.kinds, kind)
 			c.flags += " -chaos." + kind
@@ -96,6 +97,8 @@ func faultsOf(w world, kind string) map[string]fault {
 		own = w.elasticFaults()
 	case early:
 		own = w.earlyFaults()
+	case daemons:
+		own = w.daemonFaults()
 	}
 	for name, f := range own {
 		f.own = true

@@ -36,6 +36,7 @@ func (r *running) check(clientCode int, status *launcher.Status) {
 		r.checkRecord(status)
 	}
 	r.lookForSecrets("after the end")
+	r.oneStatus("after the end")
 }
 
 // lostHead reports whether a violation is only that an attempt's tasks were not all done, and the fault has ended its head: the driver's process may live a
@@ -93,11 +94,8 @@ func (r *running) checkExit(clientCode int, status *launcher.Status) {
 	if clientCode != exit.Code {
 		r.t.Errorf("the client's exit code is %d, the record's %d (%s)", clientCode, exit.Code, exit.Cause)
 	}
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(r.job), "receipt.json"))
 	var receipt launcher.Receipt
-	if err == nil {
-		err = json.Unmarshal(text, &receipt)
-	}
+	err := json.Unmarshal(r.receipt(), &receipt)
 	if err != nil || receipt.Exit.Code != exit.Code || receipt.Exit.Cause != exit.Cause {
 		r.t.Errorf("the receipt (%v) has exit %+v, the record %+v", err, receipt.Exit, exit)
 	}
@@ -109,6 +107,10 @@ func (r *running) checkExit(clientCode int, status *launcher.Status) {
 // checkLines: each attempt's lines from 1 on, each once and in order, attempts in order. All lines that an attempt printed are there,
 // unless the reader (partly) or the fault may have lost the last ones.
 func (r *running) checkLines(what, text string, partly bool) {
+	if r.f.gaps && r.struck {
+		r.checkGaps(what, text)
+		return
+	}
 	attempt, line := 0, 0
 	finish := func() {
 		if attempt > 0 && !partly {
@@ -141,6 +143,70 @@ func (r *running) checkLines(what, text string, partly bool) {
 	finish()
 	if !partly && attempt < r.book.attempts() && !r.mayLose() && r.book.progress(r.book.attempts()) > 0 {
 		r.t.Errorf("%s ends with attempt %d, and %d began", what, attempt, r.book.attempts())
+	}
+}
+
+// checkGaps: no line comes twice or before an earlier one, and where one of the only attempt is missing, or torn, the receipt names a gap.
+func (r *running) checkGaps(what, text string) {
+	last, whole := 0, 0
+	for l := range strings.Lines(text) {
+		var a, n int
+		if _, err := fmt.Sscanf(l, "attempt %d line %d", &a, &n); err != nil {
+			continue // torn by the gap
+		}
+		if n <= last {
+			r.t.Errorf("%s: line %d comes after line %d", what, n, last)
+			return
+		}
+		last = n
+		if strings.HasSuffix(strings.TrimSuffix(l, "\n"), " "+strings.Repeat("x", n*37%400)) {
+			whole++
+		}
+	}
+	text = string(r.receipt())
+	var receipt launcher.Receipt
+	if err := json.Unmarshal([]byte(text), &receipt); err != nil {
+		r.t.Errorf("the receipt: %v, %q", err, text)
+	}
+	if whole < r.d.lines && len(receipt.Log.Missing) == 0 {
+		r.t.Errorf("%s has %d of %d lines, and the receipt names no gap", what, whole, r.d.lines)
+	}
+	r.t.Logf("%s has %d of %d lines, gaps: %v", what, whole, r.d.lines, receipt.Log.Missing)
+}
+
+func (r *running) receipt() []byte {
+	text, _ := os.ReadFile(filepath.Join(filepath.Dir(r.job), "receipt.json")) // none where the client died
+	return text
+}
+
+// oneStatus: `status` and `ls` show the same. A change between the two is no difference: then `status` shows it, too, when it is asked again.
+func (r *running) oneStatus(when string) {
+	shown := func() (s launcher.Status, ok bool) {
+		a := r.rayctl("status", r.d.run(), "-o", "json")
+		return s, a.code == 0 && json.Unmarshal([]byte(a.out), &s) == nil
+	}
+	before, ok := shown()
+	a := r.rayctl("ls", "--all", "-o", "json")
+	after, still := shown()
+	if !ok || !still || a.code != 0 || before.Phase != after.Phase || before.Attempt != after.Attempt {
+		return // it does not exist yet, or changes
+	}
+	var all []launcher.Status
+	if err := json.Unmarshal([]byte(a.out), &all); err != nil {
+		r.t.Errorf("%s `ls` prints %q: %v", when, a.out, err)
+		return
+	}
+	i := slices.IndexFunc(all, func(s launcher.Status) bool { return s.Name == r.d.run() })
+	if i < 0 {
+		r.t.Errorf("%s `status` shows %s, and `ls` nothing", when, before.Phase)
+		return
+	}
+	listed := all[i]
+	if listed.Phase != before.Phase || listed.Attempt != before.Attempt {
+		r.t.Errorf("%s `status` shows %s of attempt %d, and `ls` %s of attempt %d", when, before.Phase, before.Attempt, listed.Phase, listed.Attempt)
+	}
+	if (listed.Exit == nil) != (before.Exit == nil) || listed.Exit != nil && (listed.Exit.Code != before.Exit.Code || listed.Exit.Cause != before.Exit.Cause) {
+		r.t.Errorf("%s `status` shows the exit %+v, and `ls` %+v", when, before.Exit, listed.Exit)
 	}
 }
 
@@ -198,6 +264,10 @@ func (r *running) checkRecord(status *launcher.Status) {
 
 func (r *running) checkAttempt(attempt int, text string) {
 	what := fmt.Sprintf("the record of attempt %d", attempt)
+	if r.f.gaps && r.struck {
+		r.checkGaps(what, text)
+		return
+	}
 	last := 0
 	for _, l := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
 		var a, n int
@@ -217,7 +287,7 @@ func (r *running) checkAttempt(attempt int, text string) {
 func (r *running) lookForSecrets(when string) {
 	surfaces := r.w.surfaces(r.d.run())
 	surfaces["stdout"], surfaces["stderr"] = []byte(r.out.String()), []byte(r.err.String())
-	surfaces["receipt"], _ = os.ReadFile(filepath.Join(filepath.Dir(r.job), "receipt.json"))
+	surfaces["receipt"] = r.receipt()
 	tail := r.secret[len(r.secret)-20:] // unchanged by quoting
 	for name, text := range surfaces {
 		if how := leak.Find(text, tail); how != "" {

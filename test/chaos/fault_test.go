@@ -25,6 +25,8 @@ type fault struct {
 	clientDies bool
 	// gentle faults end no node by force: no task is done twice.
 	gentle bool
+	// gaps: output may be missing where receipt and record say so.
+	gaps bool
 	// own faults are those that only a kind of clusters has.
 	own bool
 	// closed: the launch happens with the gang's queue closed, and the fault strikes while the gang waits. Later the queue is open.
@@ -62,8 +64,7 @@ func rayFaults(headLossy bool) map[string]fault {
 		"dashboard killed": with(kill("dashboard/dashboard.py", "ray-dashboard")),
 		"raylet killed":    with(kill("/raylet/raylet ")),
 		"dashboard frozen": {strike: func(r *running) bool {
-			frozen(r.processes(), command("dashboard/dashboard.py", "ray-dashboard"), 40*time.Second)
-			return true
+			return frozen(r.processes(), command("dashboard/dashboard.py", "ray-dashboard"), 40*time.Second)
 		}},
 	}
 }
@@ -81,10 +82,7 @@ func kill(parts ...string) func(*running) bool {
 }
 
 func freeze(length time.Duration, parts ...string) func(*running) bool {
-	return func(r *running) bool {
-		frozen(r.processes(), command(parts...), length)
-		return true
-	}
+	return func(r *running) bool { return frozen(r.processes(), command(parts...), length) }
 }
 
 func toClient(sig syscall.Signal) func(*running) bool {

@@ -76,9 +76,10 @@ func command(parts ...string) func(process) bool {
 	}
 }
 
-// frozen stops processes for some time.
-func frozen(all []process, match func(process) bool, length time.Duration) {
-	signal(all, syscall.SIGSTOP, match)
+// frozen stops processes for some time, and returns whether there were any.
+func frozen(all []process, match func(process) bool, length time.Duration) bool {
+	stopped := signal(all, syscall.SIGSTOP, match)
 	time.Sleep(length)
 	signal(all, syscall.SIGCONT, match)
+	return stopped > 0
 }

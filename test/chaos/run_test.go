@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -42,6 +43,8 @@ type running struct {
 	second    *exec.Cmd
 	secondOut transcript
 	struck    bool
+	mu        sync.Mutex
+	stolen    int  // ports
 	own       bool // the exit is the driver's own
 }
 
@@ -63,7 +66,9 @@ func runCase(t *testing.T, w world, d drawn) bool {
 	go func() { r.ended <- r.client.Wait() }()
 	r.awaitMoment()
 	r.lookForSecrets("when it was struck")
+	r.oneStatus("when it was struck")
 	r.struck = r.f.strike(r)
+	r.oneStatus("after it was struck")
 	if r.f.closed {
 		time.Sleep(3 * time.Second) // what the fault began happens before the gang could come
 		w.hold(false)

@@ -148,10 +148,15 @@ func (w *slurmWorld) controllerKilled(r *running) bool {
 
 // powerCut switches off the first node of the run's job, which has the head.
 func (w *slurmWorld) powerCut(r *running) bool {
+	return w.cut(w.headHost(r))
+}
+
+// headHost is the first node of the run's job; "": it has none.
+func (w *slurmWorld) headHost(r *running) string {
 	out, _ := w.Slurm(context.Background(), "squeue", "--noheader", "--name="+r.d.run(), "--format=%N")
-	hosts, err := w.Slurm(context.Background(), "scontrol", "show", "hostnames", strings.TrimSpace(out))
+	hosts, _ := w.Slurm(context.Background(), "scontrol", "show", "hostnames", strings.TrimSpace(out))
 	first, _, _ := strings.Cut(hosts, "\n")
-	return err == nil && w.cut(first)
+	return first
 }
 
 // cut switches a node off.

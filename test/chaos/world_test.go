@@ -37,6 +37,8 @@ type world interface {
 	elasticFaults() map[string]fault
 	// earlyFaults concern clusters with an early head.
 	earlyFaults() map[string]fault
+	// daemonFaults concern the daemons around a run, its log and its ports.
+	daemonFaults() map[string]fault
 	// hold sets whether the queue for gangs of early heads is closed.
 	hold(closed bool)
 	// settle restores the substrate after a case, and returns when it works.

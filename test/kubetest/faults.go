@@ -31,6 +31,9 @@ func (c *Cluster) Start(t testing.TB, part bed.Part) {
 	}
 }
 
+// Hang stops a part with SIGSTOP until the function that it returns is called.
+func (c *Cluster) Hang(part bed.Part) (func() error, error) { return c.bed.Hang(part) }
+
 // Cleanups have no test context any more.
 func (c *Cluster) limit() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), StartTimeout)

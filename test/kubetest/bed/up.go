@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -206,3 +207,12 @@ func (b *Bed) Start(ctx context.Context, part Part) error {
 
 // Stop kills one part, like a crash, and returns when it has ended.
 func (b *Bed) Stop(ctx context.Context, part Part) error { return b.stop(ctx, part) }
+
+// Hang stops a part with SIGSTOP, as one that hangs on a disk, until the function that it returns is called.
+func (b *Bed) Hang(part Part) (func() error, error) {
+	p := b.find(part)
+	if p == nil {
+		return nil, fmt.Errorf("%s does not run", part)
+	}
+	return func() error { return syscall.Kill(p.pid, syscall.SIGCONT) }, syscall.Kill(p.pid, syscall.SIGSTOP)
+}
