@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/access"
+	"github.com/rayctl/rayctl/cmd/advise"
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/clusters"
 	"github.com/rayctl/rayctl/cmd/files"
@@ -59,7 +60,7 @@ func NewRoot(a *app.App) *cobra.Command {
 	add(groupJobs, jobs.NewSubmit(a), jobs.NewJobs(a), jobs.NewLogs(a), jobs.NewStop(a))
 	add(groupServe, serve.New(a))
 	add(groupWork, access.NewDashboard(a), access.NewTop(a), access.NewEnv(a), access.NewExec(a), access.NewPortForward(a), files.NewCp(a))
-	add(groupBefore, files.NewInit(a), files.NewRender(a), files.NewValidate(a), files.NewSchema(a), clusters.NewDoctor(a))
+	add(groupBefore, advise.New(a), files.NewInit(a), files.NewRender(a), files.NewValidate(a), files.NewSchema(a), clusters.NewDoctor(a))
 	add(groupOther, clusters.NewHistory(a), newVersion(a))
 	root.AddCommand(access.NewTunnel(a))
 	addOtherVerbs(root)
