@@ -12,6 +12,8 @@ type Result struct {
 	Status         // final, phase Gone
 	Log    LogInfo `json:"log"`
 	open   LogOpener
+	// Jobs is what is kept of jobs that others submitted; nil: nothing.
+	Jobs *KeptJobs `json:"-"`
 }
 
 // LogInfo describes the saved output of the driver.

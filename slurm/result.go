@@ -39,5 +39,7 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 		}
 		st.Log = output.Log(st.Job)
 	}
-	return launcher.NewResult(c.status(st, controller.Job{}), c.LogInfo(ctx, st), c.Opener(st, output)), nil
+	r := launcher.NewResult(c.status(st, controller.Job{}), c.LogInfo(ctx, st), c.Opener(st, output))
+	r.Jobs = c.KeptJobs()
+	return r, nil
 }

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/driverio"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sharedrun"
 	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -106,6 +109,22 @@ func DriverOf(s *launcher.Status, attempt int) (id string, begin int64) {
 		}
 	}
 	return id, begin
+}
+
+// KeptJob is the last record of a job that was submitted to a cluster which has ended; ErrEnded: there is none.
+func (c *Cluster) KeptJob(ctx context.Context, id string) (*dashboardclient.Job, error) {
+	r, err := c.Result(ctx)
+	if err != nil {
+		return nil, err
+	}
+	jobs, err := r.Jobs.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if i := slices.IndexFunc(jobs, func(j dashboardclient.Job) bool { return j.SubmissionID == id }); i >= 0 {
+		return &jobs[i], nil
+	}
+	return nil, launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "`rayctl jobs "+string(c.ID)+"` lists those that it has", "cluster %s has ended, and its record has no job %s", c.ID, id)
 }
 
 // Result is the result of an ended cluster, which is read only once.

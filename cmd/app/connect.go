@@ -163,18 +163,26 @@ func (a *App) clusterAt(ctx context.Context, o *DashboardFlags, address string) 
 
 // Connect connects to the dashboard chosen by the user.
 func (a *App) Connect(ctx context.Context, o *DashboardFlags) (*Connection, error) {
+	c, _, err := a.ConnectFound(ctx, o)
+	return c, err
+}
+
+// ConnectFound is Connect, and returns the cluster that was found, also with the error that it has ended; nil for an address.
+func (a *App) ConnectFound(ctx context.Context, o *DashboardFlags) (*Connection, *Cluster, error) {
 	a.FromEnvironment(ctx, o)
 	if o.Address != "" {
-		return a.ConnectAddress(o)
+		c, err := a.ConnectAddress(o)
+		return c, nil, err
 	}
 	if o.Verify != "" {
-		return nil, UsageError("leave it out: rayctl's own clusters need no certificates", "--verify applies to --address and %s only", rayclient.AddressVariable)
+		return nil, nil, UsageError("leave it out: rayctl's own clusters need no certificates", "--verify applies to --address and %s only", rayclient.AddressVariable)
 	}
-	c, err := a.Find(ctx, FindOptions{Name: o.Cluster, Config: &o.Config})
+	found, err := a.Find(ctx, FindOptions{Name: o.Cluster, Config: &o.Config})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return a.ConnectCluster(ctx, c)
+	c, err := a.ConnectCluster(ctx, found)
+	return c, found, err
 }
 
 // ConnectAddress connects to any dashboard by its URL, with the token and the headers that Ray's own tools would send.
@@ -217,7 +225,7 @@ func (a *App) Dial(ctx context.Context, c *Cluster, t launcher.Target) (*launche
 		if r, rerr := c.Launcher.Result(ctx, c.ID); rerr == nil && r.Exit != nil {
 			hint := "`rayctl logs " + string(c.ID) + "` shows its output, `rayctl status " + string(c.ID) + "` its job and attempts"
 			if r.Job == nil {
-				hint = "the jobs that were submitted to it ended with it"
+				hint = "`rayctl jobs " + string(c.ID) + "` lists what was submitted to it"
 			}
 			return nil, launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, hint, "cluster %s has ended (%s)", c.ID, r.Exit.Cause)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/rayctl/rayctl/cmd/app/watcher"
 	"github.com/rayctl/rayctl/cmd/clusters/report"
 	"github.com/rayctl/rayctl/cmd/terminal"
+	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -127,6 +128,13 @@ func (o *waitOptions) validate() error {
 // waitJob returns when a job has ended, or its cluster has.
 func waitJob(ctx context.Context, a *app.App, o *waitOptions, cluster *app.Cluster) error {
 	c, err := a.ConnectCluster(ctx, cluster)
+	if errors.Is(err, launcher.ErrEnded) {
+		job, err := cluster.KeptJob(ctx, o.job)
+		if err != nil {
+			return err
+		}
+		return answerJob(a, o, job)
+	}
 	if err != nil {
 		return err
 	}
@@ -144,6 +152,11 @@ func waitJob(ctx context.Context, a *app.App, o *waitOptions, cluster *app.Clust
 		return err
 	}
 	a.UI.Clear()
+	return answerJob(a, o, job)
+}
+
+// answerJob prints a job that has ended, and returns its exit code. One that was lost with its cluster may have no end.
+func answerJob(a *app.App, o *waitOptions, job *dashboardclient.Job) error {
 	switch done, err := o.output.Structured(a.Out, job); {
 	case err != nil:
 		return err

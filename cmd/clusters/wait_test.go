@@ -21,6 +21,6 @@ func TestWaitForJob(t *testing.T) {
 		{Args: "wait dev mine -o json", Code: 4, Out: `"driver_exit_code": 4`, JSON: true},
 		{Args: "wait dev mine -q -o name", Code: 4, Out: "mine\n"},
 		{Args: "wait dev nosuch", Code: runstate.CodeSpec, Err: "nosuch"},
-		{Args: "wait old mine", Code: runstate.CodeSpec, Err: "cluster old has ended (succeeded)"},
+		{Args: "wait old mine", Code: runstate.CodeSpec, Err: "cluster old has ended, and its record has no job mine"},
 	})
 }

@@ -53,11 +53,7 @@ func clusterAndJob(o *app.DashboardFlags, args []string) (job string, err error)
 }
 
 // showJob prints one job.
-func showJob(ctx context.Context, a *app.App, o *jobsOptions, c *app.Connection) error {
-	j, err := c.GetJob(ctx, o.job)
-	if err != nil {
-		return err
-	}
+func showJob(a *app.App, o *jobsOptions, j *dashboardclient.Job) error {
 	if done, err := o.output.Structured(a.Out, documentOf(j)); done || err != nil {
 		return err
 	}

@@ -36,7 +36,8 @@ func newJobList(a *app.App) *cobra.Command {
 		Use:     "jobs [CLUSTER] [ID]",
 		Aliases: []string{"job"},
 		Short:   "List the jobs of a cluster, the newest first, or show one",
-		Long:    "jobs lists the jobs that Ray knows: the run's own job, submitted jobs, and programs that connected with ray.init(). With ID it shows one job in detail.",
+		Long: "jobs lists the jobs that Ray knows: the run's own job, submitted jobs, and programs that connected with ray.init(). With ID it shows one job in detail.\n" +
+			"On this machine and on Slurm a cluster that has ended still has the jobs that were submitted to it.",
 		Example: "  rayctl jobs\n  rayctl jobs dev -o json\n  rayctl jobs raysubmit_x1\n  rayctl jobs --address http://127.0.0.1:8265",
 		Args:    app.NoDash(2, "a cluster and a job"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -58,13 +59,20 @@ func runJobs(ctx context.Context, a *app.App, o *jobsOptions) error {
 	if err := o.output.Validate(); err != nil {
 		return err
 	}
-	c, err := a.Connect(ctx, &o.dashboard)
+	c, cluster, err := a.ConnectFound(ctx, &o.dashboard)
+	if errors.Is(err, launcher.ErrEnded) {
+		return keptJobs(ctx, a, o, cluster, err)
+	}
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	if o.job != "" {
-		return showJob(ctx, a, o, c)
+		j, err := c.GetJob(ctx, o.job)
+		if err != nil {
+			return err
+		}
+		return showJob(a, o, j)
 	}
 	jobs, err := c.ListJobs(ctx)
 	switch {
@@ -73,6 +81,11 @@ func runJobs(ctx context.Context, a *app.App, o *jobsOptions) error {
 	case err != nil:
 		return err
 	}
+	return showJobs(a, o, jobs)
+}
+
+// showJobs prints a list of jobs.
+func showJobs(a *app.App, o *jobsOptions, jobs []dashboardclient.Job) error {
 	if done, err := o.output.Structured(a.Out, documentsOf(jobs)); done || err != nil {
 		return err
 	}

@@ -36,7 +36,8 @@ func NewLogs(a *app.App) *cobra.Command {
 		Aliases: []string{"log"},
 		Short:   "Show a driver's output, also after its cluster has ended",
 		Long: "logs shows the output of a run's job.prepare and then of its driver, byte for byte, also after its cluster has ended. With JOB it shows the output of that job. For a cluster\n" +
-			"without a job of its own it shows the output of the newest job. With -f it follows until the end and exits with the driver's exit code. --node and --file show Ray's own logs,\n" +
+			"without a job of its own it shows the output of the newest job. After the cluster's end the output of submitted jobs is kept on this machine and on Slurm\n" +
+			"(the last 8 MiB of each), not on Kubernetes. With -f it follows until the end and exits with the driver's exit code. --node and --file show Ray's own logs,\n" +
 			"which the node's agent serves: of the raylet, the agents and the workers.\n" +
 			"In place of NAME it takes the directory of a run that another user shares (job.shareDir).",
 		Example: "  rayctl logs -f\n  rayctl logs grpo-x1f3a --tail 100\n  rayctl logs raysubmit_x1\n  rayctl logs dev raysubmit_x1 -f\n" +
@@ -226,12 +227,8 @@ func recordLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster)
 	if o.node != "" {
 		return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "", "cluster %s has ended: its nodes' logs are in its record%s", c.ID, nodeLogPlace(r))
 	}
-	if o.job != "" && (r.Job == nil || r.Job.SubmissionID != o.job) {
-		return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "only the output of a run's own job is kept", "cluster %s has ended, and job %s with it", c.ID, o.job)
-	}
-	if r.Job == nil {
-		a.UI.Note("cluster %s had no job of its own: the output of jobs that were submitted to it ended with it", c.ID)
-		return nil
+	if r.Job == nil || o.job != "" && o.job != r.Job.SubmissionID {
+		return keptLogs(ctx, a, o, c, r)
 	}
 	attempt := o.attempt
 	if attempt == 0 {

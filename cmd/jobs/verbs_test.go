@@ -113,7 +113,7 @@ func TestJobLines(t *testing.T) {
 		{Args: "logs old", Out: "saved\noutput\n"},
 		{Args: "logs old --tail 1", Out: "output\n"},
 		{Args: "logs old -f -q", Out: "saved\noutput\n"},
-		{Args: "logs old other", Code: runstate.CodeSpec, Err: "cluster old has ended, and job other with it: only the output of a run's own job is kept"},
+		{Args: "logs old other", Code: runstate.CodeSpec, Err: "cluster old has ended, and the output of job other is not kept: a run's own output is kept everywhere"},
 		{Args: "logs old --attempt 2", Code: runstate.CodeSpec, Err: "old has no attempt 2: its last one is 1"},
 		{Args: "logs old --node head-0", Code: runstate.CodeSpec, Err: "its nodes' logs are in its record"},
 		{Args: "logs dev --node head-0", Out: "raylet.err\nraylet.out\n"},

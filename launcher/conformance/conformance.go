@@ -43,6 +43,8 @@ type Config struct {
 	KeeperReturns bool
 	// OneToken is true if all heads of a cluster have the same token, because the substrate starts them. Otherwise each start has another one.
 	OneToken bool
+	// KeepsJobs is true if records and output of jobs that were submitted to the cluster outlive it, because its nodes share files with the client.
+	KeepsJobs bool
 	// KillHead kills Ray's head (its GCS) with SIGKILL.
 	KillHead func(t *testing.T, id launcher.ID)
 	// FreezeDashboard stops the process of the head's dashboard (SIGSTOP) until thaw. nil: not yet supported by the launcher's tests.

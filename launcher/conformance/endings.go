@@ -3,11 +3,13 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -114,7 +116,7 @@ func idle(t *testing.T, s *suite) {
 	sp.Lifetime.Idle = units.Limit(backstop)
 	id := s.launch(t, sp)
 	s.until(t, id, "ready", func(st launcher.Status) bool { return st.Phase == runstate.Ready })
-	s.submit(t, id, "sleep 8")
+	job := s.submit(t, id, "echo kept; sleep 8")
 	short := 3.0
 	s.extend(t, id, keeper.Extend{Idle: &short})
 	r := s.untilGone(t, id)
@@ -127,6 +129,32 @@ func idle(t *testing.T, s *suite) {
 	}
 	if lived := r.Since.Sub(ready); lived < 8*time.Second {
 		t.Errorf("the cluster ended %s after it was ready, while a job of 8 s ran", lived)
+	}
+	s.keptJob(t, r, job, "kept\n")
+}
+
+// keptJob: a job that was submitted to the cluster is in its record, with its output.
+func (s *suite) keptJob(t *testing.T, r *launcher.Result, job, output string) {
+	t.Helper()
+	ctx := s.context(t)
+	jobs, err := r.Jobs.List(ctx)
+	if !s.KeepsJobs {
+		if len(jobs) > 0 || err != nil {
+			t.Errorf("jobs: %+v, %v", jobs, err)
+		}
+		return
+	}
+	if err != nil || len(jobs) != 1 || jobs[0].SubmissionID != job || jobs[0].Status != dashboardclient.JobSucceeded {
+		t.Errorf("kept jobs: %+v, %v", jobs, err)
+	}
+	kept, cut, err := r.Jobs.Output(ctx, job)
+	if err != nil {
+		t.Errorf("kept output: %v", err)
+		return
+	}
+	defer kept.Close()
+	if text, err := io.ReadAll(kept); err != nil || cut || !strings.HasSuffix(string(text), "\n"+output) {
+		t.Errorf("kept output: %q, cut: %v, %v", text, cut, err)
 	}
 }
 

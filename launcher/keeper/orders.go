@@ -16,18 +16,20 @@ const Version = 1
 
 // Names of the files in a run directory.
 const (
-	OrdersFile   = "orders.json"  // what to do; written by the client before the keeper starts, changed by the keeper that takes a changed cluster file
-	TokenFile    = "token"        // the bearer token of the API
-	RayTokenFile = "ray-token."   // and a number: Ray's token, which the keeper makes anew for each start of a head; see RayToken
-	SecretsFile  = "secrets.json" // a JSON object of environment variables, removed at the end
-	CommitFile   = "commit"       // a Commit; its appearance is the commit
-	StateFile    = "state.json"   // the current State
-	ResultFile   = "result.json"  // the final State; written once, last
-	DriverLog    = "driver.log"   // the driver's output; complete when ResultFile is there
-	KeeperLog    = "keeper.log"   // the keeper's decisions
-	ClaimFile    = "claim"        // made by the keeper that took the directory
-	ReserveFile  = ".reserve"     // room for the keeper's documents on a disk that becomes full
-	NodesDir     = "nodes"        // Ray's own logs, one directory a node, after the end
+	OrdersFile      = "orders.json"      // what to do; written by the client before the keeper starts, changed by the keeper that takes a changed cluster file
+	TokenFile       = "token"            // the bearer token of the API
+	RayTokenFile    = "ray-token."       // and a number: Ray's token, which the keeper makes anew for each start of a head; see RayToken
+	SecretsFile     = "secrets.json"     // a JSON object of environment variables, removed at the end
+	CommitFile      = "commit"           // a Commit; its appearance is the commit
+	StateFile       = "state.json"       // the current State
+	ResultFile      = "result.json"      // the final State; written once, last
+	DriverLog       = "driver.log"       // the driver's output; complete when ResultFile is there
+	KeeperLog       = "keeper.log"       // the keeper's decisions
+	ClaimFile       = "claim"            // made by the keeper that took the directory
+	ReserveFile     = ".reserve"         // room for the keeper's documents on a disk that becomes full
+	JobsDir         = "jobs"             // the output of jobs that others submitted, after the end
+	SubmissionsFile = "submissions.json" // Ray's records of jobs that were submitted to a cluster without a job of its own
+	NodesDir        = "nodes"            // Ray's own logs, one directory a node, after the end
 )
 
 // IsSecret reports whether a file of the run directory exists to hold a secret; none outlives the cluster.

@@ -120,7 +120,9 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 	if _, err := os.Stat(info.Path); err != nil {
 		info.Path = "" // the driver never ran
 	}
-	return launcher.NewResult(c.status(rundir.Ended, st), info, open), nil
+	r := launcher.NewResult(c.status(rundir.Ended, st), info, open)
+	r.Jobs = &launcher.KeptJobs{Dirs: []string{c.Dir}, Open: func(_ context.Context, path string) (io.ReadCloser, error) { return os.Open(path) }}
+	return r, nil
 }
 
 // openLog opens the saved output of an attempt.

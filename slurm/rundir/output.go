@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"io/fs"
 	"path"
+	"strconv"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
@@ -95,4 +97,23 @@ func (r *Run) Opener(st *runstate.State, last *SavedOutput) launcher.LogOpener {
 		}
 		return io.NopCloser(io.MultiReader(readers...)), nil
 	}
+}
+
+// KeptJobs is what is kept of jobs that others submitted, in each attempt.
+func (r *Run) KeptJobs() *launcher.KeptJobs {
+	last, _ := strconv.Atoi(path.Base(r.AttemptDir())) // a directory that is no number has none before it
+	k := &launcher.KeptJobs{Dirs: []string{r.AttemptDir()}, Open: func(ctx context.Context, file string) (io.ReadCloser, error) {
+		kind, err := r.Root.Files.Kind(ctx, file)
+		if err == nil && kind != "file" {
+			err = fs.ErrNotExist
+		}
+		if err != nil {
+			return nil, r.Root.Cut(err)
+		}
+		return io.NopCloser(r.Root.Files.Reader(ctx, file, 0)), nil
+	}}
+	for n := last - 1; n > 0; n-- {
+		k.Dirs = append(k.Dirs, r.Path(strconv.Itoa(n)))
+	}
+	return k
 }

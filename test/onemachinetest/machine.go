@@ -36,6 +36,7 @@ func Conformance(t *testing.T) conformance.Config {
 		KillKeeper:      here.KillKeeper,
 		Hold:            here.Hold,
 		HoldWorkers:     here.HoldWorkers,
+		KeepsJobs:       true,
 		KillHead:        here.KillHead,
 		FreezeDashboard: here.FreezeDashboard,
 		Surfaces:        here.Surfaces,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"io/fs"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -41,6 +42,8 @@ type Launcher struct {
 	Cached []launcher.Environment
 	// Calls are the calls that change something, in order: "launch dev", "terminate dev", "terminate dev now", "forget dev".
 	Calls []string
+	// Kept is what is kept of jobs that were submitted to ended clusters, by the path of its file.
+	Kept map[string]string
 	// Results is the output directory of ended runs.
 	Results string
 	// Ray answers as the dashboard and the keeper of every cluster.
@@ -211,9 +214,17 @@ func (l *Launcher) Result(_ context.Context, id launcher.ID) (*launcher.Result, 
 	case !c.Phase.Ended():
 		return nil, launcher.NotEnded(id)
 	}
-	return launcher.NewResult(c.Status, launcher.LogInfo{Bytes: int64(len(l.Output))}, func(_ context.Context, _ int, offset int64) (io.ReadCloser, error) {
+	r := launcher.NewResult(c.Status, launcher.LogInfo{Bytes: int64(len(l.Output))}, func(_ context.Context, _ int, offset int64) (io.ReadCloser, error) {
 		return io.NopCloser(strings.NewReader(l.Output[min(offset, int64(len(l.Output))):])), nil
-	}), nil
+	})
+	r.Jobs = &launcher.KeptJobs{Dirs: []string{""}, Open: func(_ context.Context, path string) (io.ReadCloser, error) {
+		text, there := l.Kept[path]
+		if !there {
+			return nil, fs.ErrNotExist
+		}
+		return io.NopCloser(strings.NewReader(text)), nil
+	}}
+	return r, nil
 }
 
 // Terminate ends a cluster.

@@ -12,7 +12,6 @@ from rayctl_keeper.state.exits import AttemptLost, End, driver_end, prepare_end,
 from rayctl_keeper.state.model import Cause, JobState
 
 TERMINAL = (JobState.SUCCEEDED, JobState.FAILED, JobState.STOPPED)
-DRAIN = "-drain-"  # follows the cluster's name in the submission ids of run/end/drain.py
 TAKES_JOBS = 60.0  # seconds: a dashboard that takes none for longer than this and lifetime.silence did not start
 VERL = "MLP_CURRENT_CAPACITY_BLOCK_EXPIRATION_TIMESTAMP"  # epoch seconds: verl/utils/checkpoint/checkpoint_manager.py, should_save_ckpt_esi
 NOT_HERE = ("rayctl: the directory %s, in which rayctl was called, does not exist here: the job starts in another one, "

@@ -16,14 +16,14 @@ import sys
 from rayctl_keeper import program
 from rayctl_keeper.host import address, process
 from rayctl_keeper.node import guard
-from rayctl_keeper.node.files import left, nodedir, nodelogs, scratch
+from rayctl_keeper.node.files import joblogs, left, nodedir, nodelogs, scratch
 from rayctl_keeper.node.files.rest import drain, save_rest
 from rayctl_keeper.node.gpus import measuring
 from rayctl_keeper.node.groups import members
 from rayctl_keeper.node.headwatch import HeadWatch, NotReached
 from rayctl_keeper.node.start import raystart
 from rayctl_keeper.node.start.nodeports import Ports
-from rayctl_keeper.state.document import wall, write_from_reserve
+from rayctl_keeper.state.document import DRAIN, wall, write_from_reserve
 from rayctl_keeper.state.model import Cause
 
 WORKER_TRIES = 3
@@ -212,6 +212,7 @@ class Supervisor:
         except OSError as error:
             self.report("ended", "the rest of the driver's output cannot be saved: %s" % error)
         try:
+            joblogs.save(self.directory, os.path.join(self.run_dir, "jobs"), (self.orders.get("job") or {}).get("submissionPrefix") or self.orders["name"] + DRAIN)
             if self.logs_wanted():
                 nodelogs.save(self.directory, self.place)
         except OSError:

@@ -29,6 +29,7 @@ from rayctl_keeper.run.job.driverwatch import REAPED, DriverWatch
 from rayctl_keeper.run.job.job import Job
 from rayctl_keeper.run.job.packages import Packages
 from rayctl_keeper.run.job.prepare import Prepare
+from rayctl_keeper.run.job.submitted import Submitted
 from rayctl_keeper.run.limits.ends import ends_at
 from rayctl_keeper.run.limits.gpus import GpuWatch
 from rayctl_keeper.run.limits import idle
@@ -70,6 +71,7 @@ class Keeper:
         self.grace = Grace(orders, self.head, self.driver, self.mail, self.waiting, log)
         self.time_limit = TimeLimit(orders, nodes, self.attempts, self.grace, self.limits, self.mail, self.waiting, self.driver, state)
         self.ending = Ending(orders, run_dir, self.limits, self.mail, self.waiting, self.attempts, self.driver_log, state, log)
+        self.submitted = Submitted(orders["name"], run_dir, log)
         self.resumption = Resumption(earlier, run_dir, self.limits, self.driver_log, state, log)
         self.gathering = Gathering(nodes, self.head, self.gang, self.main, self.early, self.cluster, self.resumption, self.waiting, state, log)
         self.sharing = None  # set by the process that creates this
@@ -188,7 +190,9 @@ class Keeper:
     def show_submissions(self):
         """The record of a cluster without a job of its own has what was submitted to it since the last look, and what the end has stopped."""
         if self.cluster.in_use and not self.orders.get("job") and self.head.dashboard:
-            idle.show(self.state, self.head.dashboard.json("GET", "/api/jobs/", 2.0))
+            jobs = self.head.dashboard.json("GET", "/api/jobs/", 2.0)
+            idle.show(self.state, jobs)
+            self.submitted.keep(jobs)
 
     def say_ended(self):
         """Pods of a run end at once then, see rayhook/leave.py."""
@@ -274,7 +278,7 @@ class Keeper:
     def keep(self):
         """A cluster without a job: until somebody or a limit ends it."""
         self.cluster.in_use = True
-        silence, watch = self.head.silence(), idle.IdleWatch(self.limits, self.state)
+        silence, watch = self.head.silence(), idle.IdleWatch(self.limits, self.state, self.submitted)
         while True:
             try:
                 self.head.look(silence.patience())

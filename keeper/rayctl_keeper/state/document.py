@@ -15,6 +15,7 @@ RESERVE = ".reserve"  # a file that is removed when the last document must be wr
 RESERVE_SIZE = 256 << 10  # the client takes it before it starts the keeper (launcher/keeper/rundir.go): where that fails nothing is begun
 RESERVE_KEPT, RESERVE_STEP = 128 << 10, 16 << 10  # for the last document; what other documents take of it at once
 LONGEST = 1e10  # seconds, 317 years: more than any duration of a cluster file (292), and so long from now wall() has still a year of four digits
+DRAIN = "-drain-"  # follows the cluster's name in the submission ids of run/end/drain.py
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 

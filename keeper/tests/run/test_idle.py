@@ -1,13 +1,17 @@
 """What a cluster without a job of its own shows. Run by `go test ./keeper`."""
 
+import json
 import os
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.dirname(HERE))
 
+from rayctl_keeper.node.files import joblogs
+from rayctl_keeper.run.job.submitted import Submitted
 from rayctl_keeper.run.limits import idle
 from rayctl_keeper.state.document import State, seconds_of
 
@@ -39,6 +43,48 @@ class EndedSubmissions(unittest.TestCase):
                 idle.show(state, known)
                 self.assertEqual(state.doc["endedSubmissions"]["count"], 3)
                 self.assertEqual([s["submissionId"] for s in state.doc["submissions"]], ["runs"])
+
+
+class Kept(unittest.TestCase):
+    def test_records_outlive_their_head(self):
+        """Each job's last record; what ran on a head that was lost has failed, and the keeper's own are left out."""
+        def job(name, status, start):
+            return {"submission_id": name, "status": status, "start_time": start, "entrypoint": "python a.py", "runtime_env": {"env_vars": {"A": "b"}}}
+        with tempfile.TemporaryDirectory() as run_dir:
+            kept = Submitted("dev", run_dir, lambda _line: None)
+
+            def written():
+                with open(os.path.join(run_dir, "submissions.json")) as f:
+                    return [(j["submission_id"], j["status"], j["message"]) for j in json.load(f)]
+
+            kept.keep([{"job_id": "01", "status": "RUNNING"}])
+            self.assertEqual(os.listdir(run_dir), [])
+            kept.keep([job("second", "RUNNING", 2), job("first", "SUCCEEDED", 1), job("dev-drain-1", "RUNNING", 3)])
+            self.assertEqual(written(), [("first", "SUCCEEDED", None), ("second", "RUNNING", None)])
+            kept.keep([job("third", "PENDING", 4)])
+            self.assertEqual(written(), [("first", "SUCCEEDED", None), ("second", "FAILED", "the head on which it ran was lost"), ("third", "PENDING", None)])
+            with open(os.path.join(run_dir, "submissions.json")) as f:
+                self.assertNotIn("runtime_env", f.read())
+            kept.keep([job("%d" % i, "SUCCEEDED", 10 + i) for i in range(2000)])
+            self.assertEqual((len(written()), written()[-1][0]), (1000, "1999"))
+
+    def test_output(self):
+        """The newest jobs' output, of a long one the end, and none of the keeper's own or of what a link names."""
+        with tempfile.TemporaryDirectory() as directory:
+            logs, target = os.path.join(directory, "session_1", "logs"), os.path.join(directory, "jobs")
+            os.makedirs(logs)
+            for name, text in (("a", "first\n"), ("b", "0123456789"), ("n-1", "own"), ("n-prepare-1", "own"), ("c", "")):
+                with open(os.path.join(logs, "job-driver-%s.log" % name), "w") as f:
+                    f.write(text)
+            os.symlink(os.path.join(logs, "job-driver-a.log"), os.path.join(logs, "job-driver-d.log"))
+            with unittest.mock.patch.object(joblogs, "ONE", 8):
+                joblogs.save(directory, target, "n-")
+            found = {}
+            for name in os.listdir(target):
+                with open(os.path.join(target, name)) as f:
+                    found[name] = f.read()
+            self.assertEqual(found, {"a.log": "first\n", "b.end": "23456789"})
+            self.assertEqual(os.stat(os.path.join(target, "a.log")).st_mode & 0o777, 0o600)
 
 
 class Timeline(unittest.TestCase):

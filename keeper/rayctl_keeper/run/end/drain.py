@@ -3,8 +3,8 @@
 import shlex
 import time
 
-from rayctl_keeper.driver.rayjob import DRAIN
 from rayctl_keeper.ray.dashboard import Refused, Unreachable
+from rayctl_keeper.state.document import DRAIN
 from rayctl_keeper.state.model import Cause
 
 SHORTEST = 5.0  # seconds of grace; with less, the grace would be over before the driver gets the warning

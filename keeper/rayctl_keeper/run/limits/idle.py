@@ -3,10 +3,10 @@
 import json
 import time
 
-from rayctl_keeper.driver.rayjob import DRAIN, TERMINAL, user_command
+from rayctl_keeper.driver.rayjob import TERMINAL, user_command
 from rayctl_keeper.ray.dashboard import Refused
 from rayctl_keeper.run.limits.waiting import LAZY
-from rayctl_keeper.state.document import wall
+from rayctl_keeper.state.document import DRAIN, wall
 from rayctl_keeper.state.model import JobState
 
 INTERNAL = "_ray_internal"
@@ -19,8 +19,8 @@ JOBS = 2.0  # seconds between looks at submissions
 class IdleWatch:
     """Shows which submissions run, and lets lifetime.idle count from the last activity."""
 
-    def __init__(self, limits, state):
-        self._limits, self._state = limits, state
+    def __init__(self, limits, state, submitted):
+        self._limits, self._state, self._submitted = limits, state, submitted
         self._fingerprint = None  # at the look before
         self._looked = float("-inf")  # when all activity was looked at
 
@@ -28,6 +28,7 @@ class IdleWatch:
         """Shows the submissions. Starts the count anew where something runs, or has changed since the look before."""
         jobs = dashboard.json("GET", "/api/jobs/", 5.0)
         show(self._state, jobs)
+        self._submitted.keep(jobs)
         now, idle = time.monotonic(), self._limits.seconds["idle"]
         if not idle or now < self._looked + max(LAZY, min(10.0, idle / 5.0)):
             return
