@@ -36,6 +36,7 @@ type App struct {
 	UI         *terminal.UI
 	args       []string       // the command line
 	filesNamed bool           // the files in force were printed
+	helpAll    bool           // the help is to show rare flags
 	parsed     bool           // the command line was valid: errors from here on are not usage errors
 	handedOn   atomic.Bool    // Ctrl-C is for a command that runs on this terminal
 	telling    sync.WaitGroup // pending warning about a failed stdout

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -132,16 +131,24 @@ func usage(c *cobra.Command, err error) error {
 	return UsageError("`"+c.CommandPath()+" --help` explains it", "%s", text)
 }
 
-// prepareHelp makes the help of all commands fit the terminal: texts and flags are wrapped between words.
-func (a *App) prepareHelp(root *cobra.Command) {
-	width := terminal.HelpWidth(a.Out)
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped "+strconv.Itoa(width)))
+// flagsHere stands in cobra's template of a command's usage for what flagHelp writes.
+const flagsHere = "\x00"
 
+// prepareHelp makes the help of all commands fit the terminal: texts and flags are wrapped between words, and long lists of flags are shown in groups.
+func (a *App) prepareHelp(root *cobra.Command) {
+	a.addHelpAll(root)
+	before, rest, first := strings.Cut(root.UsageTemplate(), "{{if .HasAvailableLocalFlags}}")
+	_, after, second := strings.Cut(rest, "{{if .HasHelpSubCommands}}")
+	if !first || !second {
+		panic("cobra's template of the usage has changed: see prepareHelp")
+	}
+	root.SetUsageTemplate(before + flagsHere + "{{if .HasHelpSubCommands}}" + after)
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
 		text := c.Long
 		if text == "" {
 			text = c.Short
 		}
-		fmt.Fprintf(c.OutOrStdout(), "%s\n\n%s", terminal.Reflow(text, width), c.UsageString())
+		usage := strings.Replace(c.UsageString(), flagsHere, a.flagHelp(c), 1)
+		fmt.Fprintf(c.OutOrStdout(), "%s\n\n%s", terminal.Reflow(text, terminal.HelpWidth(a.Out)), usage)
 	})
 }

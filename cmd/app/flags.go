@@ -99,6 +99,8 @@ func (a *App) flagError(c *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	var missing *pflag.ValueRequiredError
 	switch {
+	case errors.Is(err, pflag.ErrHelp): // --help-all
+		return err
 	case errors.As(err, &invalid):
 		return UsageError("it is "+describedFlag(invalid.GetFlag()), "--%s: %q is not valid", invalid.GetFlag().Name, invalid.GetValue())
 	case errors.As(err, &missing) && missing.GetFlag().Shorthand == "f" && c.Flags().Lookup("watch") != nil:
