@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,6 +32,7 @@ func TestBadInput(t *testing.T) {
 	if err := os.WriteFile(broken, []byte(program), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	onlyLaunch := []string{"broken Python", "output is a file"} // --dry-run starts no keeper and makes no directory of the user
 	for name, test := range map[string]struct {
 		change func(*spec.ClusterSpec)
 		state  string
@@ -64,6 +66,9 @@ func TestBadInput(t *testing.T) {
 			test.change(s)
 			_, err := at(t, state).Launch(within(t), s, launcher.Payload{})
 			wantError(t, err, test.code, nil, test.names)
+			if !slices.Contains(onlyLaunch, name) {
+				wantError(t, at(t, state).Validate(within(t), s, launcher.Payload{DryRun: true}), test.code, nil, test.names)
+			}
 			nothingLeft(t, state, "x")
 			if entries, _ := os.ReadDir(filepath.Join(state, "clusters")); len(entries) > 0 {
 				t.Errorf("left: %v", entries)
@@ -86,6 +91,7 @@ func TestFullDisk(t *testing.T) {
 	})
 	_, err = at(t, state).Launch(within(t), oneNode(t, "x", ""), launcher.Payload{})
 	wantError(t, err, runstate.CodeStartFailed, nil, "no space is left for "+state)
+	wantError(t, at(t, state).Validate(within(t), oneNode(t, "x", ""), launcher.Payload{DryRun: true}), runstate.CodeStartFailed, nil, "no space is left for "+state)
 	nothingLeft(t, state, "x")
 }
 

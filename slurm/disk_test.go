@@ -72,8 +72,10 @@ func (b *bed) fullDisk(t *testing.T, disk string) {
 	free := fill(t, disk)
 	defer free()
 	_, err := b.launcher().Launch(t.Context(), b.named("full", "echo never"), launcher.Payload{})
-	if launcher.ExitCode(err) != runstate.CodeStartFailed || !strings.Contains(err.Error(), "no space is left") || strings.Contains(err.Error(), "\n") {
-		t.Errorf("%v (code %d)", err, launcher.ExitCode(err))
+	for what, err := range map[string]error{"Launch": err, "Validate": b.launcher().Validate(t.Context(), b.named("full", "echo never"), launcher.Payload{DryRun: true})} {
+		if launcher.ExitCode(err) != runstate.CodeStartFailed || !strings.Contains(err.Error(), "no space is left") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v (code %d)", what, err, launcher.ExitCode(err))
+		}
 	}
 	b.nothingLeft(t, "full")
 }

@@ -63,6 +63,9 @@ func (l *Launcher) Validate(ctx context.Context, s *spec.ClusterSpec, p launcher
 	if err := refuse(s, p); err != nil {
 		return err
 	}
+	if err := l.site.Runs.Room(ctx); err != nil {
+		return err
+	}
 	if _, err := l.site.Python(ctx, s); err != nil {
 		return err
 	}

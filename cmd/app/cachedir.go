@@ -90,12 +90,12 @@ func (a *App) TokenFile(c *Cluster, token string) (string, error) {
 
 // ForgetToken removes the files that `env` made for a cluster that has ended.
 func (a *App) ForgetToken(c *Cluster) error {
-	dir, err := a.CacheDir("tokens", c.Launcher.Name())
+	dir, err := a.ReadCacheDir("tokens", c.Launcher.Name())
 	if err != nil {
 		return err
 	}
 	files, err := os.ReadDir(dir)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return launcher.Fail(runstate.CodeConfig, err, "remove it yourself", "the token file of %s cannot be removed: %v", c.ID, err)
 	}
 	for _, f := range files {
@@ -117,12 +117,15 @@ func clusterOf(f fs.DirEntry) string {
 
 // CollectTokens removes the token files that `env` made for clusters that have ended.
 func (a *App) CollectTokens(ctx context.Context, l launcher.Launcher, dryRun bool) ([]launcher.Collected, error) {
-	dir, err := a.CacheDir("tokens", l.Name())
+	dir, err := a.ReadCacheDir("tokens", l.Name())
 	if err != nil {
 		return nil, err
 	}
 	files, err := os.ReadDir(dir)
-	if err != nil || len(files) == 0 {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && len(files) == 0:
+		return nil, nil
+	case err != nil:
 		return nil, err
 	}
 	living, err := l.List(ctx, launcher.Selector{})

@@ -56,3 +56,16 @@ func TestTokenFiles(t *testing.T) {
 		t.Errorf("two ways to a dashboard have one name: %s", one)
 	}
 }
+
+// TestNoCache: what only reads or removes works where the cache cannot be made.
+func TestNoCache(t *testing.T) {
+	a, _, _ := apptest.New()
+	a.Getenv = func(name string) string { return map[string]string{"XDG_CACHE_HOME": "/proc/none"}[name] }
+	l := new(apptest.Launcher).With("dev")
+	if removed, err := a.CollectTokens(t.Context(), l, false); err != nil || len(removed) > 0 {
+		t.Errorf("gc: %+v, %v", removed, err)
+	}
+	if err := a.ForgetToken(&app.Cluster{Launcher: l, ID: "dev"}); err != nil {
+		t.Errorf("down: %v", err)
+	}
+}

@@ -2,8 +2,11 @@ package app
 
 import (
 	"cmp"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -74,6 +77,40 @@ func CheckProgram(command []string, job *spec.Job) error {
 		return UsageError("`chmod +x "+shellescape.Quote(program)+"` makes it one", "%s is not executable", program)
 	}
 	return nil
+}
+
+// checkScript refuses a job whose script can only come from the packed working directory and is not in it. If the script may come from elsewhere, as from
+// job.prepare or from a directory of the nodes, it notes that it is not here.
+func (a *App) checkScript(j *spec.Job) error {
+	script := scriptOf(j.Entrypoint)
+	dir := cmp.Or(j.Cwd, j.WorkingDir)
+	if st, err := os.Stat(dir); script == "" || err != nil || !st.IsDir() {
+		return nil //nolint:nilerr // nothing is known of its files
+	}
+	if _, err := os.Stat(filepath.Join(dir, script)); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if j.Cwd == "" && j.Prepare == "" {
+		return launcher.Fail(runstate.CodeSpec, fs.ErrNotExist, "paths in the command are relative to it", "there is no file %s in the working directory %s, in which the job begins", script, dir)
+	}
+	a.UI.Note("there is no file %s here in %s, in which the job begins", script, dir)
+	return nil
+}
+
+// scriptOf is the script that an interpreter runs by a command, as a path relative to where the job begins; "" if the command may mean anything else.
+func scriptOf(command string) string {
+	words := strings.Fields(command)
+	if len(words) < 2 || !slices.Contains(interpreters, words[0]) {
+		return ""
+	}
+	script := words[1]
+	if words[1] == "-u" && len(words) > 2 {
+		script = words[2]
+	}
+	if filepath.Ext(script) != ".py" || filepath.IsAbs(script) || strings.ContainsAny(script, "$*?~`'\"\\;|&<>(){}[]") {
+		return ""
+	}
+	return script
 }
 
 // StartHere starts a job without a directory in the current one if its nodes share it, like sbatch. So `rayctl run -- python train.py` finds train.py. It need not be

@@ -6,9 +6,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/dashboardclient/pack"
@@ -105,7 +102,7 @@ func missing(what, path string, err error) error {
 	return launcher.Fail(runstate.CodeSpec, err, "paths are relative to the cluster file, those of flags to where you are", "the %s %s does not exist", what, path)
 }
 
-// CheckSent refuses a job whose working directory or modules are not here, and warns if its script is not in the former, before a cluster is started for it.
+// CheckSent refuses a job whose working directory, modules or script are not here, before a cluster is started for it.
 func (a *App) CheckSent(j *spec.Job) error {
 	if err := here("working directory", j.WorkingDir); err != nil {
 		return err
@@ -115,15 +112,7 @@ func (a *App) CheckSent(j *spec.Job) error {
 			return err
 		}
 	}
-	words := strings.Fields(j.Entrypoint)
-	script := len(words) > 1 && slices.Contains(interpreters, words[0]) && filepath.Ext(words[1]) == ".py" && !filepath.IsAbs(words[1])
-	if st, err := os.Stat(j.WorkingDir); err != nil || !st.IsDir() || !script {
-		return nil //nolint:nilerr // nothing is known of its files
-	}
-	if _, err := os.Stat(filepath.Join(j.WorkingDir, words[1])); errors.Is(err, fs.ErrNotExist) {
-		a.UI.Warn("there is no file %s in the working directory %s, in which the job begins", words[1], j.WorkingDir)
-	}
-	return nil
+	return a.checkScript(j)
 }
 
 // here refuses what is to be packed and does not exist.

@@ -176,6 +176,9 @@ func jobSection(a *app.App, o *submitOptions) (*spec.Job, error) {
 	if err := app.CheckProgram(o.command, &job); err != nil {
 		return nil, err
 	}
+	if err := a.CheckSent(&job); err != nil {
+		return nil, err
+	}
 	return &job, o.reserve(&job)
 }
 

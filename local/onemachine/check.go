@@ -2,7 +2,9 @@ package onemachine
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -68,18 +70,28 @@ func fits(s *spec.ClusterSpec) error {
 
 func checkWritable(name, dir, variable string) launcher.Check {
 	c := launcher.Check{Name: name, Detail: dir, Hint: "set " + variable + " to a directory you may write to"}
-	for !machine.IsDir(dir) && dir != filepath.Dir(dir) {
+	err := room(dir)
+	if err != nil {
+		c.Detail = err.Error()
+	}
+	c.OK = err == nil
+	return c
+}
+
+// leastRun is about what the beginning of a run's directory takes.
+const leastRun = 512 << 10
+
+// room returns the error of writing that much into a directory that may have to be made. Nothing stays.
+func room(dir string) error {
+	for _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir); _, err = os.Stat(dir) {
 		dir = filepath.Dir(dir) // it will be made in the nearest one that exists
 	}
 	f, err := os.CreateTemp(dir, ".rayctl-check-*")
 	if err != nil {
-		c.Detail = err.Error()
-		return c
+		return err
 	}
-	f.Close()
-	os.Remove(f.Name())
-	c.OK = true
-	return c
+	_, err = f.Write(make([]byte, leastRun))
+	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }
 
 func (l *Launcher) checkDisk() launcher.Check {

@@ -64,8 +64,14 @@ func (l *Launcher) Validate(ctx context.Context, s *spec.ClusterSpec, p launcher
 	if err := l.possible(s, p); err != nil {
 		return err
 	}
+	if err := room(l.clusters); err != nil {
+		return rundir.WriteFailed(l.clusters, err)
+	}
 	o := l.environment(s, p.Progress)
 	if p.DryRun && !rayenv.Exists(o) {
+		if err := room(l.cacheDir); err != nil {
+			return launcher.Fail(runstate.CodeConfig, err, "set XDG_CACHE_HOME to a directory you may write to, or ray.python to a Python that has Ray", "no Python environment can be made in %s: %v", l.cacheDir, err)
+		}
 		if p.Warn != nil {
 			p.Warn("the launch would first make a Python environment with Ray, once, which takes some minutes")
 		}

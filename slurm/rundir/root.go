@@ -2,6 +2,7 @@ package rundir
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -119,6 +120,26 @@ func (r *Root) Run(ctx context.Context, name string) (*Run, error) {
 		return nil, err
 	}
 	return &Run{Root: r, Name: name, Dir: path.Join(dir, "runs", name)}, nil
+}
+
+// leastRun is about what the beginning of a run's directory takes.
+const leastRun = 512 << 10
+
+// Room returns why no run's directory can be written. Nothing stays.
+func (r *Root) Room(ctx context.Context) error {
+	dir, _, err := r.Arrive(ctx)
+	if err != nil {
+		return err
+	}
+	probe := path.Join(dir, ".room-"+rand.Text())
+	err = r.Files.WriteBytes(ctx, probe, make([]byte, leastRun))
+	after := context.WithoutCancel(ctx)
+	_ = r.Files.Remove(after, probe) // a failed write leaves no file
+	_ = r.Files.RemoveEmpty(after, dir)
+	if err != nil {
+		return r.writeFailed(dir, err)
+	}
+	return nil
 }
 
 // WriteFailed explains why the run's directory cannot be used.
