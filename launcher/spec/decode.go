@@ -81,6 +81,10 @@ func (d *decoder) decode(n *node, v reflect.Value, path, pathTag string) {
 		d.free(n, v, path, pathTag)
 	case t == requirementsType:
 		d.requirements(n, v, path, pathTag)
+	case t == mountType && n.kind == scalarKind:
+		d.decode(mountOf(n), v, path, pathTag)
+	case t == mountSourceType && n.kind == scalarKind:
+		d.decode(sourceOf(n), v, path, pathTag)
 	case n.kind == scalarKind && reflect.PointerTo(t).Implements(textUnmarshaler):
 		if err := v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(n.text)); err != nil {
 			d.fail(n, path, "", "%v", err)
@@ -195,7 +199,15 @@ func (d *decoder) scalar(n *node, v reflect.Value, path, pathTag string) {
 		d.viaJSON(n, v, path)
 		return
 	}
-	if !ok {
+	switch _, number := n.float(); {
+	case ok:
+	case number && v.Kind() == reflect.Bool:
+		d.fail(n, path, "", "must be %s, not %s", what, n.describe())
+	case number && strings.ContainsAny(n.text, ".eE"):
+		d.fail(n, path, "", "must be %s, not %s", what, n.text)
+	case number:
+		d.fail(n, path, fmt.Sprintf("write a number up to %d", math.MaxInt32), "%s is too large", n.text)
+	default:
 		d.fail(n, path, "", "must be %s, not %s", what, n.describe())
 	}
 }
@@ -255,6 +267,24 @@ func (d *decoder) viaJSON(n *node, v reflect.Value, path string) {
 	if err != nil {
 		d.fail(n, path, "", "%v", fmt.Errorf("%s does not fit here: %w", n.describe(), err))
 	}
+}
+
+var mountType, mountSourceType = reflect.TypeFor[Mount](), reflect.TypeFor[MountSource]()
+
+// mountOf is the whole form of a mount that is written as its path alone: the directory of this path on every launcher whose source can be a path.
+func mountOf(n *node) *node {
+	return &node{kind: objectKind, origin: n.origin, entries: []entry{{"mountPath", n.origin, n}, {"source", n.origin, sourceOf(n)}}}
+}
+
+// sourceOf is the whole form of a mount's source that is written as a path alone.
+func sourceOf(n *node) *node {
+	out := &node{kind: objectKind, origin: n.origin}
+	for _, f := range fieldsOf(mountSourceType) {
+		if f.typ.Kind() == reflect.String {
+			out.put(f.name, n.origin, n)
+		}
+	}
+	return out
 }
 
 // UnmarshalText takes the name alone.

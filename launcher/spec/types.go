@@ -36,7 +36,8 @@ type ClusterSpec struct {
 	// Secrets are environment variables of `ray start` whose values come from the client's environment, a file, or a Kubernetes
 	// Secret. They are never part of argv, runtime_env, pod specs, rendered files or logs.
 	Secrets []Secret `json:"secrets,omitempty"`
-	// Mounts make a directory or volume visible at the same path on every node.
+	// Mounts make a directory or volume visible at the same path on every node. A path alone, as in mounts: [/shared], is the directory of this path, on
+	// Slurm and on this machine; on Kubernetes a mount needs source.kuberay.
 	Mounts []Mount `json:"mounts,omitempty"`
 
 	// Head sets where Ray's head runs. Default: on the first group's first worker on Slurm and local, a pod of
@@ -100,7 +101,7 @@ type Mount struct {
 	MountPath string `json:"mountPath" jsonschema:"required"`
 	// ReadOnly forbids writing where that is possible (pods and containers). Default: false.
 	ReadOnly bool `json:"readOnly,omitempty"`
-	// Source is where the data is, for each launcher. A launcher whose source is missing refuses the file.
+	// Source is where the data is, for each launcher. A launcher whose source is missing refuses the file. A path alone is the one of slurm and local.
 	Source MountSource `json:"source" jsonschema:"required"`
 }
 

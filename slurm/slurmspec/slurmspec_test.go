@@ -177,3 +177,18 @@ func TestGangFalse(t *testing.T) {
 		}
 	}
 }
+
+// TestShortMount: a path alone is the directory of this path.
+func TestShortMount(t *testing.T) {
+	short := mustDecode(t, "launcher: slurm\nmounts: [/shared, {mountPath: /a, source: /a}]")
+	long := mustDecode(t, "launcher: slurm\nmounts:\n- {mountPath: /shared, source: {slurm: /shared}}\n- {mountPath: /a, source: {slurm: /a}}")
+	for i := range long.Mounts {
+		got, want := slurmspec.Source(short.Mounts[i].Source.Sections), slurmspec.Source(long.Mounts[i].Source.Sections)
+		if short.Mounts[i].MountPath != long.Mounts[i].MountPath || got != want {
+			t.Errorf("%s from %s, want %s from %s", short.Mounts[i].MountPath, got, long.Mounts[i].MountPath, want)
+		}
+	}
+	if err := spec.Validate(short); err != nil {
+		t.Error(err)
+	}
+}

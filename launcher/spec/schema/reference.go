@@ -106,6 +106,8 @@ func words(t reflect.Type) string {
 		return "list of text, or a file"
 	case reflect.TypeFor[spec.Secret]():
 		return "name or map"
+	case reflect.TypeFor[spec.Mount](), reflect.TypeFor[spec.MountSource]():
+		return "path or map"
 	}
 	switch t.Kind() {
 	case reflect.String:

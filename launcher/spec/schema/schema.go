@@ -24,7 +24,9 @@ const ChangeableKey = "x-rayctl-changeable"
 func JSON() ([]byte, error) {
 	s := reflectSchema(reflect.TypeFor[spec.ClusterSpec]())
 	addLaunchersKeys(s)
-	allowPlainSecret(s.Definitions["Secret"])
+	allowText(s.Definitions["Secret"], "An environment variable of the client.")
+	allowText(s.Definitions["Mount"], "The path of a directory, the same on all nodes.")
+	allowText(s.Definitions["MountSource"], "The source of slurm and local.")
 	s.ID = SchemaID
 	s.Title = "rayctl cluster file"
 	addFileKeys(s)
@@ -146,11 +148,11 @@ func schemaOf(t reflect.Type) *jsonschema.Schema {
 	return nil
 }
 
-// allowPlainSecret allows a plain string as a secret.
-func allowPlainSecret(s *jsonschema.Schema) {
+// allowText allows a plain string in place of an object.
+func allowText(s *jsonschema.Schema, meaning string) {
 	object := *s
 	*s = jsonschema.Schema{
-		OneOf:       []*jsonschema.Schema{{Type: "string", Description: "An environment variable of the client."}, &object},
+		OneOf:       []*jsonschema.Schema{{Type: "string", Description: meaning}, &object},
 		Description: object.Description,
 	}
 }

@@ -66,12 +66,12 @@ func TestSchemaAcceptsWhatDecodeAccepts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range []string{string(design), "{}", "lifetime: {max: 0, keep: 3-12:00:00, idle: unlimited, queue: 1.5h}", "workers: [{name: a, cpus: 500m, memory: 1024}]",
-		"profiles: {site: {slurm: {partition: x}}, default: {workers: [{name: a}]}}", "job: {restarts: {driver: 3, preempted: 2}}", "job: {pip: requirements.txt}", "job: {uv: [a]}"} {
+		"profiles: {site: {slurm: {partition: x}}, default: {workers: [{name: a}]}}", "job: {restarts: {driver: 3, preempted: 2}}", "job: {pip: requirements.txt}", "job: {uv: [a]}", "mounts: [/shared, {mountPath: /a, source: /b}]"} {
 		if err := validate(t, s, []byte(text)); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	for _, text := range []string{"worker: []", "workers: [{replicas: 1}]", "gang: maybe", "lifetime: {max: 90}", "job: {restarts: {driver: x}}", "secrets: [{file: x}]", "slurm: {transport: x}", "job: {pip: 3}", "job: {uv: {packages: [a]}}",
+	for _, text := range []string{"worker: []", "workers: [{replicas: 1}]", "gang: maybe", "lifetime: {max: 90}", "job: {restarts: {driver: x}}", "secrets: [{file: x}]", "slurm: {transport: x}", "mounts: [3]", "job: {pip: 3}", "job: {uv: {packages: [a]}}",
 		"workers: [{name: a, memory: 16GB}]", "workers: [{name: a, gpus: 0.5}]", "profiles: {site: {partition: x}}"} {
 		if err := validate(t, s, []byte(text)); err == nil {
 			t.Errorf("%s: accepted", text)
