@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/launcher/spec/schema"
 )
 
 // addCompletion adds cobra's command `completion`, whose script for bash also works without the package bash-completion: minimal images and many
@@ -31,6 +35,75 @@ func addCompletion(root *cobra.Command) {
 		_, err = io.WriteString(root.OutOrStdout(), script)
 		return err
 	}
+}
+
+// addKeyCompletion completes keys of the cluster file: those of --set, and the arguments of help, also subjects.
+func addKeyCompletion(root *cobra.Command) {
+	var each func(c *cobra.Command)
+	each = func(c *cobra.Command) {
+		if c.Flags().Lookup("set") != nil {
+			app.Complete(c, "set", func(_ *cobra.Command, _ []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+				return keysFrom(word, "="), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+			})
+		}
+		for _, sub := range c.Commands() {
+			each(sub)
+		}
+	}
+	each(root)
+	help, _, err := root.Find([]string{"help"})
+	if err != nil {
+		panic("help: " + err.Error())
+	}
+	commands := help.ValidArgsFunction
+	help.ValidArgsFunction = func(c *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		found, directive := commands(c, args, word)
+		if len(args) > 0 {
+			return found, directive
+		}
+		for _, subject := range strings.Split(subjects, ", ") {
+			if strings.HasPrefix(subject, word) {
+				found = append(found, subject)
+			}
+		}
+		if word != "" {
+			found = append(found, keysFrom(word, "")...)
+		}
+		if strings.Contains(word, ".") || len(found) == 1 && strings.HasSuffix(found[0], ".") {
+			directive |= cobra.ShellCompDirectiveNoSpace
+		}
+		return found, directive
+	}
+}
+
+// keysFrom are the keys of the cluster file that begin with a word, up to their next dot; behind a whole key stands end, with what the key means. Keys of worker
+// groups and of other lists have a name of the user in them, and are left out.
+func keysFrom(word, end string) (found []cobra.Completion) {
+	seen := map[string]bool{}
+	for _, section := range schema.Reference() {
+		for _, f := range section.Fields {
+			rest, ok := strings.CutPrefix(f.Path, word)
+			if !ok || strings.ContainsAny(f.Path, "[") || strings.Contains(f.Path, ".NAME") {
+				continue
+			}
+			next, _, more := strings.Cut(rest, ".")
+			switch {
+			case more && !seen[word+next]:
+				found = append(found, word+next+".")
+			case !more && hasKeys(f.Path):
+				continue // its keys follow
+			case !more:
+				found = append(found, cobra.CompletionWithDesc(f.Path+end, f.Text))
+			}
+			seen[word+next] = true
+		}
+	}
+	return found
+}
+
+// hasKeys reports whether the reference has a section of the keys below a key.
+func hasKeys(path string) bool {
+	return slices.ContainsFunc(schema.Reference(), func(s schema.Section) bool { return s.Path == path })
 }
 
 // bashCompletion is cobra's script with what it takes from bash-completion replaced where that is not loaded.

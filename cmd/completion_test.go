@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rayctl/rayctl/cmd/app/apptest"
@@ -53,6 +54,29 @@ func TestBashWithoutPackage(t *testing.T) {
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), "ANSWER="+c.answer)
 		if out, err := cmd.Output(); err != nil || string(out) != c.want {
 			t.Errorf("%q: %v, %q; want %q", c.line, err, out, c.want)
+		}
+	}
+}
+
+// TestKeyCompletion: --set and help complete keys of the cluster file.
+func TestKeyCompletion(t *testing.T) {
+	for line, want := range map[string][]string{
+		"run --set slurm.":       {"slurm.partition=\t", "slurm.dir=\t"},
+		"run --set slu":          {"slurm.\n", ":6\n"},
+		"submit --set job.resta": {"job.restarts.\n"},
+		"help job.":              {"job.pip\t", "job.restarts.\n"},
+		"help elas":              {"elastic\n"},
+		"help jo":                {"jobs\t", "job.\n"},
+		"help serve ap":          {"apply\t"},
+	} {
+		a, out, _ := apptest.New()
+		if code := a.Execute(t.Context(), NewRoot, append([]string{"__complete"}, strings.Fields(line)...)); code != 0 {
+			t.Errorf("%s: code %d", line, code)
+		}
+		for _, part := range want {
+			if !strings.Contains(out.String(), part) {
+				t.Errorf("%s: %q is not in\n%s", line, part, out)
+			}
 		}
 	}
 }

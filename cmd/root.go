@@ -68,5 +68,6 @@ func NewRoot(a *app.App) *cobra.Command {
 	root.SetCompletionCommandGroupID(groupOther)
 	addCompletion(root)
 	addHelp(a, root)
+	addKeyCompletion(root)
 	return root
 }

@@ -22,7 +22,7 @@ func TestStatusOfWhatRuns(t *testing.T) {
 		{Args: "status dev -o json", Out: `"state": "PENDING"`, JSON: true},
 		{Args: "status dev -o yaml", Out: "state: PENDING"},
 		{Args: "status queued", Out: "Queued"},
-		{Args: "status old", Out: "Gone"},
+		{Args: "status old", Out: "Ended"},
 	})
 	apptest.Run(t, NewRoot, open(&apptest.Ray{WithoutServe: true, Jobs: []map[string]any{waiting}}), []apptest.Line{
 		{Args: "status dev", Out: "raysubmit_1 PENDING python a.py\n"},

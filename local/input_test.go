@@ -39,12 +39,15 @@ func TestBadInput(t *testing.T) {
 		code   int
 		names  string
 	}{
-		"name":            {func(s *spec.ClusterSpec) { s.Name = "../x" }, "", runstate.CodeSpec, `"../x"`},
-		"no such Python":  {func(s *spec.ClusterSpec) { s.Ray.Python = "/no/python" }, "", runstate.CodeConfig, "/no/python"},
-		"broken Python":   {func(s *spec.ClusterSpec) { s.Ray.Python = broken }, "", runstate.CodeStartFailed, "Fatal Python error: no codec"},
-		"other Ray":       {func(s *spec.ClusterSpec) { s.Ray.Version = "2.9.3" }, "", runstate.CodeConfig, "2.9.3"},
-		"secret":          {func(s *spec.ClusterSpec) { s.Secrets = []spec.Secret{{Name: "TOP"}} }, "", runstate.CodeSpec, "TOP"},
-		"Kubernetes key":  {func(s *spec.ClusterSpec) { s.Secrets = []spec.Secret{{Name: "K", SecretKeyRef: &spec.SecretKeyRef{}}} }, "", runstate.CodeSpec, "K"},
+		"name":           {func(s *spec.ClusterSpec) { s.Name = "../x" }, "", runstate.CodeSpec, `"../x"`},
+		"no such Python": {func(s *spec.ClusterSpec) { s.Ray.Python = "/no/python" }, "", runstate.CodeConfig, "/no/python"},
+		"broken Python":  {func(s *spec.ClusterSpec) { s.Ray.Python = broken }, "", runstate.CodeStartFailed, "Fatal Python error: no codec"},
+		"other Ray":      {func(s *spec.ClusterSpec) { s.Ray.Version = "2.9.3" }, "", runstate.CodeConfig, "2.9.3"},
+		"secret":         {func(s *spec.ClusterSpec) { s.Secrets = []spec.Secret{{Name: "TOP"}} }, "", runstate.CodeSpec, "TOP"},
+		"Kubernetes key": {func(s *spec.ClusterSpec) { s.Secrets = []spec.Secret{{Name: "K", SecretKeyRef: &spec.SecretKeyRef{}}} }, "", runstate.CodeSpec, "K"},
+		"PATH without bash": {func(s *spec.ClusterSpec) {
+			s.Job = spec.Job{Entrypoint: "true", Env: map[string]string{"PATH": filepath.Dir(file)}}
+		}, "", runstate.CodeConfig, "the PATH of job.env has none"},
 		"state is a file": {func(*spec.ClusterSpec) {}, file, runstate.CodeConfig, file},
 		"output is a file": {func(s *spec.ClusterSpec) { s.Job = spec.Job{Entrypoint: "true", OutputDir: file + "/{name}"} },
 			"", runstate.CodeSpec, "output directory"},

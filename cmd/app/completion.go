@@ -106,7 +106,7 @@ func FlagText(c *cobra.Command, name string) string {
 
 func endedText(s launcher.Status) string {
 	if s.Exit == nil {
-		return string(s.Phase)
+		return s.Phase.Word()
 	}
-	return fmt.Sprintf("%s (%s)", s.Phase, s.Exit.Cause)
+	return fmt.Sprintf("%s (%s)", s.Phase.Word(), s.Exit.Cause)
 }

@@ -60,7 +60,7 @@ func TestAway(t *testing.T) {
 		{Args: "wait a", Later: gone, Code: runstate.CodeUnreachable, Err: why},
 	})
 	apptest.Run(t, verbs, func() launcher.Launcher { return goesAway{&apptest.Launcher{Output: "hello\n"}} }, []apptest.Line{
-		{Before: "run --name a -- true", Later: gone, Args: "status a", Out: "Gone: the driver succeeded [not reachable: " + why},
+		{Before: "run --name a -- true", Later: gone, Args: "status a", Out: "Ended: the driver succeeded [not reachable: " + why},
 		{Before: "run --name a -- true", Later: gone, Args: "status a", Out: "node-seconds", Unsaid: why},
 		{Before: "run --name a -- true", Later: gone, Args: "status a -o json", JSON: true, Out: `"cause": "succeeded"`},
 		{Before: "run --name a -- true", Later: gone, Args: "status a -w", Out: "the driver succeeded"},

@@ -56,7 +56,7 @@ func TestColumns(t *testing.T) {
 		args string
 		want []string
 	}{
-		{NewLs, "ls -a", []string{name, "Provisioning", "WAITING", path, "old", "Gone"}},
+		{NewLs, "ls -a", []string{name, "Provisioning", "WAITING", path, "old", "Ended"}},
 		{NewLs, "ls -a -o wide", []string{name, path, "namespace/" + name, strings.Repeat("x", 40), "a.long.user@host.example"}},
 		{NewHistory, "history", []string{"old", "package-failed", "python", strings.Repeat("t", 40) + ".py", "1 h"}},
 		{NewEvents, "events " + name, []string{runstate.EventNode, "DEAD", "no", "space", path}},

@@ -161,7 +161,7 @@ func (o *downOptions) end(ctx context.Context, a *app.App, c *app.Cluster, befor
 	case before.missing && !a.Launched(string(c.ID)):
 		return launcher.NotFound(c.ID)
 	case before.Phase.Ended():
-		a.UI.Note("Cluster %s had ended at %s; its record is kept", c.ID, terminal.Stamp(before.Since))
+		a.UI.Note("Cluster %s had ended at %s; its record is kept", c.ID, terminal.Stamp(a.Err, before.Since))
 	default:
 		a.UI.Note("Cluster %s has ended", c.ID)
 	}

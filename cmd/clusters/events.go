@@ -116,12 +116,12 @@ func watchEvents(ctx context.Context, a *app.App, o *eventsOptions, c *app.Clust
 	}
 	seen := map[string]bool{}
 	for s := range statuses {
-		unseen := slices.DeleteFunc(eventsOf(s), func(e runstate.Event) bool { return seen[eventLine(e)] })
+		unseen := slices.DeleteFunc(eventsOf(s), func(e runstate.Event) bool { return seen[eventLine(a.Out, e)] })
 		if err := printEvents(a, o, unseen); err != nil {
 			return err
 		}
 		for _, e := range unseen {
-			seen[eventLine(e)] = true
+			seen[eventLine(a.Out, e)] = true
 		}
 	}
 	if app.Interrupted(ctx) {
@@ -140,7 +140,7 @@ func printEvents(a *app.App, o *eventsOptions, events []runstate.Event) error {
 			fmt.Fprintln(a.Out, "---")
 			err = terminal.WriteYAML(a.Out, e)
 		default:
-			err = terminal.WriteLine(a.Out, eventLine(e))
+			err = terminal.WriteLine(a.Out, eventLine(a.Out, e))
 		}
 		if err != nil {
 			return err
@@ -149,8 +149,16 @@ func printEvents(a *app.App, o *eventsOptions, events []runstate.Event) error {
 	return nil
 }
 
-func eventLine(e runstate.Event) string {
-	return terminal.OneLine(strings.Join([]string{terminal.Stamp(e.At), e.Kind, e.To, eventMessage(e)}, " "))
+func eventLine(w io.Writer, e runstate.Event) string {
+	return terminal.OneLine(strings.Join([]string{terminal.Stamp(w, e.At), e.Kind, eventTo(e), eventMessage(e)}, " "))
+}
+
+// eventTo is the new state for people.
+func eventTo(e runstate.Event) string {
+	if e.Kind == runstate.EventPhase {
+		return runstate.Phase(e.To).Word()
+	}
+	return e.To
 }
 
 // eventMessage is the message of an event, for people also of the commit, which has none.
@@ -164,7 +172,7 @@ func eventMessage(e runstate.Event) string {
 func eventTable(w io.Writer, events []runstate.Event) error {
 	rows := [][]string{{"TIME", "EVENT", "TO", "MESSAGE"}}
 	for _, e := range events {
-		rows = append(rows, []string{terminal.Stamp(e.At), e.Kind, e.To, eventMessage(e)})
+		rows = append(rows, []string{terminal.Stamp(w, e.At), e.Kind, eventTo(e), eventMessage(e)})
 	}
 	return terminal.Table(w, rows)
 }

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"io"
 	"testing"
 	"time"
 
@@ -24,12 +25,12 @@ func TestEventsOfElasticNodes(t *testing.T) {
 	want := []string{
 		"2026-01-02T03:04:06Z phase Ready",
 		"2026-01-02T03:04:07Z allocation granted w-0.1", "2026-01-02T03:04:08Z allocation queued w-1.2", "2026-01-02T03:04:10Z allocation granted w-1.2: job 12",
-		"2026-01-02T03:04:11Z allocation released w-0.1: nothing needed it any more", "2026-01-02T03:04:13Z allocation queued w-2.3", "2026-01-02T03:04:14Z phase Gone ended by rayctl down",
+		"2026-01-02T03:04:11Z allocation released w-0.1: nothing needed it any more", "2026-01-02T03:04:13Z allocation queued w-2.3", "2026-01-02T03:04:14Z phase Ended ended by rayctl down",
 	}
 	got := eventsOf(s)
 	for i, e := range got {
-		if i >= len(want) || eventLine(e) != want[i] {
-			t.Errorf("event %d is %q", i, eventLine(e))
+		if i >= len(want) || eventLine(io.Discard, e) != want[i] {
+			t.Errorf("event %d is %q", i, eventLine(io.Discard, e))
 		}
 	}
 	if len(got) != len(want) || len(s.Timeline) != 2 {

@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -104,7 +105,7 @@ func runExtend(ctx context.Context, a *app.App, o *extendOptions) error {
 		return err
 	}
 	for _, l := range limits(d) {
-		fmt.Fprintf(a.Out, "%s ends at %s%s\n", c.ID, terminal.Stamp(*l.at), l.text())
+		fmt.Fprintf(a.Out, "%s ends at %s%s\n", c.ID, terminal.Stamp(a.Out, *l.at), l.text())
 	}
 	return nil
 }
@@ -146,8 +147,8 @@ func (l limit) text() string {
 }
 
 // row is the moment in the account of a cluster; busy: a job runs, so that lifetime.idle begins anew all the time.
-func (l limit) row(now time.Time, busy bool) string {
-	at, in := terminal.Stamp(*l.at), launcher.Human(max(l.at.Sub(now).Seconds(), 0))
+func (l limit) row(w io.Writer, now time.Time, busy bool) string {
+	at, in := terminal.Stamp(w, *l.at), launcher.Human(max(l.at.Sub(now).Seconds(), 0))
 	switch {
 	case l.name == "idle" && busy:
 		return "at " + at + " at the earliest, as a job runs: lifetime.idle counts from the end of the last job or request"

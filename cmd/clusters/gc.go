@@ -141,7 +141,7 @@ func oldRecords(ctx context.Context, a *app.App, l launcher.Launcher, age time.D
 				continue
 			}
 		}
-		removed = append(removed, launcher.Collected{What: "record", Name: s.Name, Why: "ended " + terminal.Stamp(s.Since)})
+		removed = append(removed, launcher.Collected{What: "record", Name: s.Name, Why: "ended " + launcher.Stamp(s.Since)})
 	}
 	return removed, errors.Join(failures...)
 }
@@ -174,7 +174,7 @@ func noteEnvironments(ctx context.Context, a *app.App, ls []launcher.Launcher, r
 		for _, e := range list {
 			if !named[e.Dir] {
 				named[e.Dir] = true
-				a.UI.Note("kept environment %s: %s, last used %s; %s", e.Dir, terminal.Size(e.Bytes), terminal.Stamp(e.Used), whyKept(a.Now().Sub(e.Used), unwanted))
+				a.UI.Note("kept environment %s: %s, last used %s; %s", e.Dir, terminal.Size(e.Bytes), terminal.Stamp(a.Err, e.Used), whyKept(a.Now().Sub(e.Used), unwanted))
 			}
 		}
 	}

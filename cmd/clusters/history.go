@@ -207,9 +207,9 @@ func runHistory(ctx context.Context, a *app.App, o *historyOptions) error {
 			rows = append(rows, []string{p.Name, terminal.Ago(a.Now(), p.Ended) + " ago", launcher.Human(p.Ended.Sub(p.Created).Seconds()), p.exitCode(), terminal.OrDash(p.Exit.Cause), terminal.OrDash(terminal.Shorten(p.command(), false))})
 			continue
 		}
-		row := []string{p.Name, p.Launcher, terminal.Stamp(p.Ended), launcher.Human(p.Ended.Sub(p.Created).Seconds()), nodeSeconds(p.Usage), p.exitCode(), terminal.OrDash(p.Exit.Cause), terminal.OrDash(terminal.Shorten(p.command(), wide))}
+		row := []string{p.Name, p.Launcher, terminal.Stamp(a.Out, p.Ended), launcher.Human(p.Ended.Sub(p.Created).Seconds()), nodeSeconds(p.Usage), p.exitCode(), terminal.OrDash(p.Exit.Cause), terminal.OrDash(terminal.Shorten(p.command(), wide))}
 		if wide {
-			row = append(row, terminal.Stamp(p.Created), terminal.OrDash(p.Exit.Message))
+			row = append(row, terminal.Stamp(a.Out, p.Created), terminal.OrDash(p.Exit.Message))
 		}
 		rows = append(rows, row)
 	}
@@ -241,7 +241,7 @@ func (o *historyOptions) age() (time.Duration, error) {
 	}
 	age, err := units.ParseDuration(o.since)
 	if err != nil {
-		return 0, app.UsageError("write it like 24h or 1w", "--since: %v", err)
+		return 0, app.UsageError("", "--since: %v", err)
 	}
 	return age, nil
 }

@@ -143,7 +143,7 @@ func clusterRow(a *app.App, s launcher.Status) []string {
 	if !s.Ours {
 		name += notOurs(s)
 	}
-	return []string{name, s.Launcher, string(s.Phase), fmt.Sprintf("%d/%d", ready, wanted), terminal.OrDash(jobStates(s)), terminal.Ago(a.Now(), s.Created)}
+	return []string{name, s.Launcher, s.Phase.Word(), fmt.Sprintf("%d/%d", ready, wanted), terminal.OrDash(jobStates(s)), terminal.Ago(a.Now(), s.Created)}
 }
 
 // reason is how a cluster ended, or why it is as it is.

@@ -107,9 +107,9 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 		a.UI.Note("Starting run %s %s (%s)", a.UI.Paint(terminal.Bold, name), c.On(), c.Reason)
 	case s.SpecHash != spec.Hash(c.Spec): // the launch refuses the name and says why
 	case s.Phase.Ended():
-		a.UI.Note("Run %s ended at %s, and this is its record: another --name is a new run, and --recreate replaces this one; files in a job.outputDir of the cluster file stay", name, terminal.Stamp(s.Since))
+		a.UI.Note("Run %s ended at %s, and this is its record: another --name is a new run, and --recreate replaces this one; files in a job.outputDir of the cluster file stay", name, terminal.Stamp(a.Err, s.Since))
 	default:
-		a.UI.Note("Run %s exists since %s and is shown again: another --name is a new run", name, terminal.Stamp(s.Created))
+		a.UI.Note("Run %s exists since %s and is shown again: another --name is a new run", name, terminal.Stamp(a.Err, s.Created))
 	}
 	if a.Quiet && o.config.ExactName() == "" && !o.detach && o.output.Text() { // without which nobody could name the run that this command made
 		a.UI.Warn("%s", name)

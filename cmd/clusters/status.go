@@ -108,15 +108,39 @@ func watchStatus(ctx context.Context, a *app.App, o *statusOptions, c *app.Clust
 	if err != nil {
 		return err
 	}
-	last := ""
+	last, seen := "", -1
 	for s := range statuses {
+		if seen >= 0 && o.output.Text() {
+			if err := printPassed(a, s, seen); err != nil {
+				return err
+			}
+		}
 		if err := printChange(a, o, s, last); err != nil {
 			return err
 		}
-		last = changeLine(s)
+		last, seen = changeLine(s), len(s.Timeline)
 	}
 	if app.Interrupted(ctx) {
 		return app.Exit(runstate.CodeInterrupted)
+	}
+	return nil
+}
+
+// printPassed prints the phases and the states of the job that passed between two statuses: those of the timeline behind what was seen, up to the present one.
+func printPassed(a *app.App, s launcher.Status, seen int) error {
+	for _, e := range s.Timeline[min(seen, len(s.Timeline)):] {
+		what := ""
+		switch {
+		case e.Kind == runstate.EventPhase && e.To != string(s.Phase):
+			what = eventTo(e)
+		case e.Kind == runstate.EventJob && (s.Job == nil || e.To != string(s.Job.State)):
+			what = "job " + e.To
+		default:
+			continue
+		}
+		if err := terminal.WriteLine(a.Out, terminal.Stamp(a.Out, e.At)+"  "+what); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -133,7 +157,7 @@ func printChange(a *app.App, o *statusOptions, s launcher.Status, last string) e
 	if line == last {
 		return nil
 	}
-	_, err := fmt.Fprintf(a.Out, "%s  %s\n", terminal.Stamp(a.Now()), line)
+	_, err := fmt.Fprintf(a.Out, "%s  %s\n", terminal.Stamp(a.Out, a.Now()), line)
 	return err
 }
 
@@ -172,7 +196,7 @@ func printStatus(a *app.App, w io.Writer, of served.Status, rc *launcher.Receipt
 	rows := [][]string{
 		{"name", s.Name},
 		{"launcher", s.Launcher + " " + s.Where},
-		{"phase", watcher.PhaseLine(s) + " (" + since(now, s) + ")"},
+		{"phase", watcher.PhaseLine(s) + " (" + since(w, now, s) + ")"},
 	}
 	if !s.Phase.Ended() {
 		rows = append(rows, []string{"nodes", fmt.Sprintf("%d of %d ready", ready, wanted)})
@@ -213,7 +237,7 @@ func printStatus(a *app.App, w io.Writer, of served.Status, rc *launcher.Receipt
 	for _, serving := range of.Applications {
 		rows = append(rows, []string{"serve", strings.TrimSpace(fmt.Sprintf("%s %s %s", serving.Name, serving.Status, serving.URL))})
 	}
-	rows = append(rows, endRows(s, now)...)
+	rows = append(rows, endRows(w, s, now)...)
 	if s.Exit != nil {
 		rows = append(rows, []string{"exit", exitText(s)})
 	}
@@ -231,21 +255,21 @@ func printStatus(a *app.App, w io.Writer, of served.Status, rc *launcher.Receipt
 }
 
 // since is how long a cluster has been in its phase, or when it ended.
-func since(now time.Time, s launcher.Status) string {
+func since(w io.Writer, now time.Time, s launcher.Status) string {
 	if s.Phase.Ended() {
-		return "at " + terminal.Stamp(s.Since)
+		return "at " + terminal.Stamp(w, s.Since)
 	}
 	return terminal.Ago(now, s.Since)
 }
 
 // endRows list the limits that will end a running cluster, the earliest first.
-func endRows(s launcher.Status, now time.Time) (rows [][]string) {
+func endRows(w io.Writer, s launcher.Status, now time.Time) (rows [][]string) {
 	if s.Phase.Ended() {
 		return nil
 	}
 	var texts []string
 	for _, l := range reachable(s.Deadlines) {
-		texts = append(texts, l.row(now, runningJobs(s) > 0))
+		texts = append(texts, l.row(w, now, runningJobs(s) > 0))
 	}
 	if s.EndOnDisconnect > 0 {
 		texts = append(texts, launcher.Human(s.EndOnDisconnect)+" after the last `rayctl run` that watches it (--end-on-disconnect)")

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ func TestEndRows(t *testing.T) {
 	s := launcher.Status{Phase: runstate.Ready, Deadlines: runstate.Deadlines{Idle: &at, Max: &later}}
 	text := func() string {
 		var b strings.Builder
-		for _, row := range endRows(s, apptest.Begin) {
+		for _, row := range endRows(io.Discard, s, apptest.Begin) {
 			b.WriteString(strings.Join(row, " ") + "\n")
 		}
 		return b.String()
@@ -30,7 +31,7 @@ func TestEndRows(t *testing.T) {
 	if want := "ends 2026-01-02T05:04:05Z (lifetime.max, in 2 h 0 min)\n"; text() != want {
 		t.Errorf("%q; want %q", text(), want)
 	}
-	if got, want := deadlineText(s), ", ends at 2026-01-02T05:04:05Z"; got != want {
+	if got, want := deadlineText(io.Discard, s), ", ends at 2026-01-02T05:04:05Z"; got != want {
 		t.Errorf("%q; want %q", got, want)
 	}
 	s.Deadlines.Idle, s.Deadlines.IdleGPU = &at, nil
@@ -48,7 +49,7 @@ func TestEventLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	const message = "from here on the cluster does not need the client that launched it"
-	if line := eventLine(events[0]); !strings.HasSuffix(line, " "+message) || strings.Count(table.String(), message) != 1 {
+	if line := eventLine(io.Discard, events[0]); !strings.HasSuffix(line, " "+message) || strings.Count(table.String(), message) != 1 {
 		t.Errorf("%q, %q", line, table.String())
 	}
 }
@@ -69,5 +70,23 @@ func TestEndedJobs(t *testing.T) {
 	}
 	if got := (past{Command: "python b.py", Jobs: jobs}).command(); got != "python b.py" {
 		t.Errorf("of a run: %q", got)
+	}
+}
+
+// TestPassedStates: status -w also prints what passed between two statuses.
+func TestPassedStates(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	s := launcher.Status{Phase: runstate.Draining, Job: &runstate.Job{State: runstate.JobSucceeded}, Timeline: []runstate.Event{
+		{At: at, Kind: runstate.EventPhase, To: string(runstate.Ready)},
+		{At: at, Kind: runstate.EventJob, To: string(runstate.JobRunning)},
+		{At: at, Kind: runstate.EventNode, To: runstate.NodeAlive},
+		{At: at, Kind: runstate.EventJob, To: string(runstate.JobSucceeded)},
+		{At: at, Kind: runstate.EventPhase, To: string(runstate.Draining)},
+	}}
+	for seen, want := range map[int]string{0: "2026-01-02T03:04:05Z  Ready\n2026-01-02T03:04:05Z  job RUNNING\n", 1: "2026-01-02T03:04:05Z  job RUNNING\n", 2: "", 9: ""} {
+		a, out, _ := apptest.New()
+		if err := printPassed(a, s, seen); err != nil || out.String() != want {
+			t.Errorf("%d seen: %v, %q", seen, err, out)
+		}
 	}
 }

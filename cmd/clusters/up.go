@@ -235,9 +235,9 @@ func answerUp(a *app.App, o *upOptions, file string, s launcher.Status) error {
 	}
 	ready, wanted := countNodes(s)
 	if s.Created.Before(o.begun.Add(-clockSkew)) {
-		a.UI.Note("cluster %s exists since %s and is used again: a name stands for one cluster, in every directory. Use --name for another cluster", s.Name, terminal.Stamp(s.Created))
+		a.UI.Note("cluster %s exists since %s and is used again: a name stands for one cluster, in every directory. Use --name for another cluster", s.Name, terminal.Stamp(a.Err, s.Created))
 	}
-	a.UI.Note("cluster %s is %s: %d of %d nodes, Ray %s%s", s.Name, s.Phase, ready, wanted, terminal.OrDash(s.Head.RayVersion), deadlineText(s))
+	a.UI.Note("cluster %s is %s: %d of %d nodes, Ray %s%s", s.Name, s.Phase.Word(), ready, wanted, terminal.OrDash(s.Head.RayVersion), deadlineText(a.Err, s))
 	first := fmt.Sprintf("`rayctl submit %s -- python a.py`", id)
 	if config := serveConfig(file); config != "" {
 		first = fmt.Sprintf("`rayctl serve apply -f %s %s`", shellescape.Quote(config), id)
@@ -275,10 +275,10 @@ func countNodes(s launcher.Status) (ready, wanted int) {
 }
 
 // deadlineText describes when the cluster ends by itself.
-func deadlineText(s launcher.Status) string {
+func deadlineText(w io.Writer, s launcher.Status) string {
 	var texts []string
 	for _, l := range reachable(s.Deadlines) {
-		text := "at " + terminal.Stamp(*l.at)
+		text := "at " + terminal.Stamp(w, *l.at)
 		switch l.name {
 		case "idle":
 			text += " if nothing runs on it until then"

@@ -267,7 +267,7 @@ func TestListLines(t *testing.T) {
 		{Args: "status dev -v", Out: "ray start", Err: "the dashboard is not reachable"},
 		{Args: "status dev -o name", Out: "dev\n"},
 		{Args: "status dev -o json", Out: `"rayVersion": "2.60.0"`},
-		{Args: "status old -w", Out: "Gone"},
+		{Args: "status old -w", Out: "Ended"},
 		{Args: "status dev -w", Interrupt: true, Code: runstate.CodeInterrupted, Out: "Ready 1/1 nodes"},
 		{Args: "status dev -w -o json", Interrupt: true, Code: runstate.CodeInterrupted, Out: `"name":"dev"`},
 		{Args: "status nosuch", Code: runstate.CodeSpec, Err: "no cluster named \"nosuch\": `rayctl ls` shows yours"},

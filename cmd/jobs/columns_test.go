@@ -19,9 +19,9 @@ func TestColumns(t *testing.T) {
 	command := "python train.py" + strings.Repeat(" --with-words some/words", 20)
 	message := strings.Repeat("words of Ray ", 20) + strings.Repeat("/scratch", 9)
 	for args, parts := range map[string][]string{
-		"jobs dev":          {id, "FAILED", "2026-01-02T03:04:05Z", "python train.py"},
-		"jobs dev -o wide":  {id, "FAILED", "2026-01-02T03:04:05Z", "SUBMISSION", "words of Ray", strings.Repeat("/scratch", 9)},
-		"jobs -c dev " + id: {id, "FAILED", "2026-01-02T03:04:05Z", "words of Ray", "some/words"},
+		"jobs dev":          {id, "FAILED", "2026-01-02 03:04:05", "python train.py"},
+		"jobs dev -o wide":  {id, "FAILED", "2026-01-02 03:04:05", "SUBMISSION", "words of Ray", strings.Repeat("/scratch", 9)},
+		"jobs -c dev " + id: {id, "FAILED", "2026-01-02 03:04:05", "words of Ray", "some/words"},
 		"submit dev --submission-id " + id + "2 -d -- true": {"`rayctl logs -c dev " + id + "2 -f`"},
 	} {
 		t.Run(args, func(t *testing.T) {

@@ -75,8 +75,8 @@ func printJob(w io.Writer, took string, j *dashboardclient.Job) error {
 	if j.DriverExitCode != nil {
 		add("exit code", strconv.Itoa(jobend.ShellCode(*j.DriverExitCode)))
 	}
-	add("started", terminal.Stamp(j.StartTime))
-	add("ended", terminal.Stamp(j.EndTime))
+	add("started", terminal.Stamp(w, j.StartTime))
+	add("ended", terminal.Stamp(w, j.EndTime))
 	add("took", took)
 	var metadata []string
 	for k, v := range j.Metadata {

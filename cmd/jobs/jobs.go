@@ -99,7 +99,7 @@ func showJobs(a *app.App, o *jobsOptions, jobs []dashboardclient.Job) error {
 			fmt.Fprintln(a.Out, terminal.OneLine(jobend.Name(j)))
 			continue
 		}
-		row := []string{jobend.Name(j), string(j.Status), terminal.Stamp(j.StartTime), took(a.Now(), j), terminal.Shorten(driverio.UserCommand(j.Entrypoint), o.output.Format == app.FormatWide)}
+		row := []string{jobend.Name(j), string(j.Status), terminal.Stamp(a.Out, j.StartTime), took(a.Now(), j), terminal.Shorten(driverio.UserCommand(j.Entrypoint), o.output.Format == app.FormatWide)}
 		if o.output.Format == app.FormatWide {
 			row = append(row, j.Type, j.Message)
 		}

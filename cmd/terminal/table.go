@@ -3,6 +3,7 @@ package terminal
 import (
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -26,8 +27,35 @@ func Table(w io.Writer, rows [][]string) error {
 			row[i] = OneLine(cell)
 		}
 	}
-	_, err := io.WriteString(w, layout(rows, columnsOf(w)))
+	var paint func(cell string) string
+	if columnsOf(w) > 0 && colored(os.Getenv) {
+		paint = paintState
+	}
+	_, err := io.WriteString(w, layout(rows, columnsOf(w), paint))
 	return err
+}
+
+// stateEnd is what follows a state in a cell.
+var stateEnd = regexp.MustCompile(`: | \(`)
+
+// states are the colours of the states of clusters, jobs, nodes, and applications.
+var states = map[string]Color{
+	"Ready": green, "RUNNING": green, "ALIVE": green, "SUCCEEDED": green, "HEALTHY": green,
+	"Queued": yellow, "Provisioning": yellow, "Starting": yellow, "Suspended": yellow, "WAITING": yellow, "PENDING": yellow, "STARTING": yellow, "DEPLOYING": yellow,
+	"Lost": Red, "FAILED": Red, "DEAD": Red, "UNHEALTHY": Red, "DEPLOY_FAILED": Red,
+	"Ending": dim, "Ended": dim, "ENDED": dim, "STOPPED": dim, "DELETING": dim,
+}
+
+// paintState colours a cell that is a state, or begins with one, as in Ready (3 min 2 s).
+func paintState(cell string) string {
+	word := cell
+	if end := stateEnd.FindStringIndex(cell); end != nil {
+		word = cell[:end[0]]
+	}
+	if color, ok := states[word]; ok {
+		return painted(color, word) + cell[len(word):]
+	}
+	return cell
 }
 
 // columnsOf is the width of the terminal behind a stream; 0 if there is none.
@@ -55,8 +83,8 @@ func Narrow(w io.Writer) bool {
 // column is a column's place: the line of its row, where it begins there, and how wide it is.
 type column struct{ line, begin, width int }
 
-// layout is a table, of cells of one line, of a width; 0 is any width.
-func layout(rows [][]string, width int) string {
+// layout is a table, of cells of one line, of a width; 0 is any width. paint colours a cell, unless it is nil.
+func layout(rows [][]string, width int, paint func(cell string) string) string {
 	if len(rows) == 0 {
 		return ""
 	}
@@ -69,7 +97,7 @@ func layout(rows [][]string, width int) string {
 			end = roomFor(row[last], end, width)
 			wrapped = wrap(row[last], max(width-end.begin, 1))
 		}
-		line, more := text{b: &b}, 0 // how many lines the cells so far have more than one
+		line, more := text{b: &b, paint: paint}, 0 // how many lines the cells so far have more than one
 		for i, c := range columns[:last] {
 			for n, words := range cellLines(row[i], c, width) {
 				more += min(n, 1)
@@ -129,6 +157,7 @@ func places(rows [][]string, width int) []column {
 // text writes the cells of one row.
 type text struct {
 	b        *strings.Builder
+	paint    func(cell string) string
 	line, at int
 }
 
@@ -140,8 +169,12 @@ func (t *text) put(c column, cell string) {
 	for ; t.line < c.line; t.line, t.at = t.line+1, 0 {
 		t.b.WriteByte('\n')
 	}
-	t.b.WriteString(strings.Repeat(" ", max(0, c.begin-t.at)) + cell)
+	t.b.WriteString(strings.Repeat(" ", max(0, c.begin-t.at)))
 	t.at = max(t.at, c.begin) + utf8.RuneCountInString(cell)
+	if t.paint != nil {
+		cell = t.paint(cell)
+	}
+	t.b.WriteString(cell)
 }
 
 // wrap breaks a text between words into lines of at most width characters, where words are that short.

@@ -26,10 +26,13 @@ func Ago(now, t time.Time) string {
 	return launcher.Human(max(now.Sub(t).Truncate(time.Second).Seconds(), 0))
 }
 
-// Stamp is a time in a table.
-func Stamp(t time.Time) string {
-	if t.IsZero() {
+// Stamp is a time in a text for a stream: the local one on a terminal, elsewhere UTC.
+func Stamp(w io.Writer, t time.Time) string {
+	switch {
+	case t.IsZero():
 		return "-"
+	case columnsOf(w) > 0:
+		return t.Local().Format(time.DateTime)
 	}
 	return launcher.Stamp(t)
 }

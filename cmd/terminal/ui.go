@@ -41,14 +41,16 @@ type Color string
 
 // Colours of words.
 const (
-	Red  Color = "31"
-	Bold Color = "1"
-	dim  Color = "2"
+	Red    Color = "31"
+	Bold   Color = "1"
+	dim    Color = "2"
+	green  Color = "32"
+	yellow Color = "33"
 )
 
 // NewUI makes the UI of these streams, in colour on a terminal that the environment does not exclude.
 func NewUI(s *Streams, getenv func(string) string) *UI {
-	u := &UI{s: s, color: s.ErrTTY && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb", width: func() int { return 80 }}
+	u := &UI{s: s, color: s.ErrTTY && colored(getenv), width: func() int { return 80 }}
 	if f, ok := s.Err.(*os.File); ok {
 		u.width = func() int {
 			w, _, err := term.GetSize(int(f.Fd()))
@@ -61,13 +63,21 @@ func NewUI(s *Streams, getenv func(string) string) *UI {
 	return u
 }
 
+// colored reports whether the environment does not exclude colours on a terminal.
+func colored(getenv func(string) string) bool {
+	return getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
+}
+
+// painted is a word in a colour.
+func painted(c Color, s string) string { return "\x1b[" + string(c) + "m" + s + "\x1b[0m" }
+
 // Paint colours a word if colours are enabled.
 func (u *UI) Paint(c Color, s string) Painted {
 	s = Clean(s)
 	if !u.color {
 		return Painted(s)
 	}
-	return Painted("\x1b[" + string(c) + "m" + s + "\x1b[0m")
+	return Painted(painted(c, s))
 }
 
 // Note prints a line that stays.

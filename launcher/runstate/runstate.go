@@ -20,6 +20,18 @@ const (
 	Suspended    Phase = "Suspended"    // the substrate has stopped what had its resources, or taken them back, and may let it go on; no keeper writes it
 )
 
+// Word is the phase as people read it. Documents have the phase itself.
+func (p Phase) Word() string {
+	switch p {
+	case Draining:
+		return "Ending"
+	case Gone:
+		return "Ended"
+	default:
+		return string(p)
+	}
+}
+
 // Ended reports whether nothing is allocated any more.
 func (p Phase) Ended() bool { return p == Gone }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -86,7 +87,35 @@ func (l *Launcher) possible(s *spec.ClusterSpec, p launcher.Payload) error {
 	if err := fits(s); err != nil {
 		return err
 	}
+	if err := requireBash(s); err != nil {
+		return err
+	}
 	return machine.LinkMounts(s.Mounts, notes(p.Progress))
+}
+
+// requireBash refuses a cluster that could run nothing: Ray starts each worker and driver through bash, and would wait for the first for ever.
+func requireBash(s *spec.ClusterSpec) error {
+	const cause = "Ray starts each driver and worker through bash, and %s has none"
+	path, set := s.Job.Env["PATH"]
+	if strings.Contains(path, "$") {
+		return nil // which the node knows
+	}
+	if set && !hasBash(path) {
+		return launcher.Fail(runstate.CodeConfig, exec.ErrNotFound, "write PATH: DIR:$PATH", cause, "the PATH of job.env")
+	}
+	if _, other := s.Env["PATH"]; !set && !other && !hasBash(os.Getenv("PATH")) {
+		return launcher.Fail(runstate.CodeConfig, exec.ErrNotFound, "install bash, or add its directory to PATH", cause, "PATH")
+	}
+	return nil
+}
+
+func hasBash(path string) bool {
+	for _, dir := range filepath.SplitList(path) {
+		if _, err := exec.LookPath(filepath.Join(dir, "bash")); err == nil && filepath.IsAbs(dir) {
+			return true
+		}
+	}
+	return false
 }
 
 // Notes are about what this machine does not have, see launcher.Noter.

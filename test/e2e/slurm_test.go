@@ -239,7 +239,7 @@ func (s *site) team() string {
 // isShared expects that the group of the directory above, and nobody else, may read how a run has ended and what it has printed.
 func (s *site) isShared(shared, printed string) {
 	s.t.Helper()
-	contains(s.t, "a shared run", s.rayctl("status", shared).out, "Gone", "the driver succeeded")
+	contains(s.t, "a shared run", s.rayctl("status", shared).out, "Ended", "the driver succeeded")
 	if out := s.rayctl("logs", shared).out; out != printed {
 		s.t.Errorf("the shared output is %q, want %q", out, printed)
 	}

@@ -54,7 +54,7 @@ func (w *Watcher) See(s launcher.Status) {
 
 // PhaseLine describes a cluster's phase, the reason, and the next step.
 func PhaseLine(s launcher.Status) string {
-	text := string(s.Phase)
+	text := s.Phase.Word()
 	if s.Attempt > 1 {
 		text = fmt.Sprintf("%s (attempt %d)", text, s.Attempt)
 	}

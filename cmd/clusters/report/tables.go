@@ -41,12 +41,12 @@ func AllocationTable(w io.Writer, all []runstate.Allocation) error {
 		if at == nil {
 			return "-"
 		}
-		return terminal.Stamp(*at)
+		return terminal.Stamp(w, *at)
 	}
 	for _, a := range all {
 		message := strings.Trim(a.Where+"; "+a.Message, "; ")
 		if a.Expected != nil {
-			message += "; expected to start at " + terminal.Stamp(*a.Expected)
+			message += "; expected to start at " + terminal.Stamp(w, *a.Expected)
 		}
 		rows = append(rows, []string{a.ID, a.State, stamp(a.Granted), stamp(a.Released), message})
 	}

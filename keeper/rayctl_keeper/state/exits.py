@@ -109,7 +109,7 @@ SENTENCES = {
     "total": (Cause.TOTAL, "lifetime.total (%s) passed"),
     "idle": (Cause.IDLE, "the cluster was idle for %s"),
     "idleGpu": (Cause.IDLE_GPU, "all GPUs did nothing for %s (lifetime.idleGpu)"),
-    "disconnect": (Cause.DISCONNECTED, "the client did not renew for %s (end-on-disconnect)"),
+    "disconnect": (Cause.DISCONNECTED, "no rayctl watched it for %s (--end-on-disconnect)"),
 }
 
 

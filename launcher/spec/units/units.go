@@ -40,7 +40,7 @@ var (
 	goTime    = regexp.MustCompile(`^(?:(\d+(?:\.\d+)?)w)?(?:(\d+(?:\.\d+)?)d)?((?:\d+(?:\.\d+)?(?:h|m|s|ms))*)$`)
 )
 
-var errDuration = errors.New("is not a duration; write it like 90s, 30m, 3d12h or 3-12:00:00")
+var errDuration = errors.New("is not a duration; write it like 90s, 30m, 3d12h, 1w or 3-12:00:00")
 
 // ParseDuration reads 90s, 3d12h, 2w, Slurm's 3-12:00:00 and 1:30:00, and 0. A bare number other than 0 has no unit and is an
 // error, because Slurm would read it as minutes and most others as seconds.
