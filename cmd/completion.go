@@ -93,7 +93,8 @@ func keysFrom(word, end string) (found []cobra.Completion) {
 			case !more && hasKeys(f.Path):
 				continue // its keys follow
 			case !more:
-				found = append(found, cobra.CompletionWithDesc(f.Path+end, f.Text))
+				meaning, _, _ := strings.Cut(f.Text, ". ")
+				found = append(found, cobra.CompletionWithDesc(f.Path+end, meaning))
 			}
 			seen[word+next] = true
 		}

@@ -249,7 +249,7 @@ func dryRun(ctx context.Context, a *app.App, o *runOptions, l launcher.Launcher,
 	}
 	if plan.Action == "launch" {
 		if err := validate(ctx, l, c.Spec, p); err != nil {
-			if code := launcher.ExitCode(err); code == runstate.CodeConfig || code == runstate.CodeUnreachable {
+			if code := launcher.ExitCode(err); c.Spec.Launcher != spec.Fallback() && (code == runstate.CodeConfig || code == runstate.CodeUnreachable) {
 				a.UI.Note("`rayctl render` shows what a launch would create, and needs neither Slurm nor Kubernetes for that")
 			}
 			return err
