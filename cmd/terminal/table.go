@@ -28,7 +28,7 @@ func Table(w io.Writer, rows [][]string) error {
 		}
 	}
 	var paint func(cell string) string
-	if columnsOf(w) > 0 && colored(os.Getenv) {
+	if isTerminal(w) && colored(os.Getenv) {
 		paint = paintState
 	}
 	_, err := io.WriteString(w, layout(rows, columnsOf(w), paint))
@@ -60,11 +60,8 @@ func paintState(cell string) string {
 
 // columnsOf is the width of the terminal behind a stream; 0 if there is none.
 func columnsOf(w io.Writer) int {
-	if out, ok := w.(interface{ Writer() io.Writer }); ok {
-		w = out.Writer()
-	}
-	f, ok := w.(*os.File)
-	if !ok {
+	f := fileOf(w)
+	if f == nil {
 		return 0
 	}
 	width, _, err := term.GetSize(int(f.Fd()))
@@ -72,6 +69,21 @@ func columnsOf(w io.Writer) int {
 		return 0
 	}
 	return width
+}
+
+// fileOf is the file that a stream writes to; nil if it is none.
+func fileOf(w io.Writer) *os.File {
+	if out, ok := w.(interface{ Writer() io.Writer }); ok {
+		w = out.Writer()
+	}
+	f, _ := w.(*os.File)
+	return f
+}
+
+// isTerminal reports whether a stream is a terminal, also one that does not tell its width.
+func isTerminal(w io.Writer) bool {
+	f := fileOf(w)
+	return f != nil && term.IsTerminal(int(f.Fd()))
 }
 
 // Narrow reports whether w is a terminal with less room than a table of many columns needs.
@@ -91,13 +103,16 @@ func layout(rows [][]string, width int, paint func(cell string) string) string {
 	columns := places(rows, width)
 	last := len(columns) - 1
 	var b strings.Builder
-	for _, row := range rows {
+	for number, row := range rows {
 		end, wrapped := columns[last], row[last:]
 		if width > 0 {
 			end = roomFor(row[last], end, width)
 			wrapped = wrap(row[last], max(width-end.begin, 1))
 		}
-		line, more := text{b: &b, paint: paint}, 0 // how many lines the cells so far have more than one
+		line, more := text{b: &b}, 0 // how many lines the cells so far have more than one
+		if number > 0 {              // the head has the words of its columns
+			line.paint = paint
+		}
 		for i, c := range columns[:last] {
 			for n, words := range cellLines(row[i], c, width) {
 				more += min(n, 1)

@@ -87,9 +87,9 @@ b
 
 // TestStatesInColour: a state has its colour, which takes no room; other cells have none.
 func TestStatesInColour(t *testing.T) {
-	rows := [][]string{{"NAME", "PHASE", "JOB"}, {"a", "Ready", "RUNNING"}, {"b", "Queued: Lost is no state here", "x"}, {"c", "Readyx", "lost"}}
+	rows := [][]string{{"NAME", "PHASE", "DEAD"}, {"a", "Ready", "RUNNING"}, {"b", "Queued: Lost is no state here", "x"}, {"c", "Readyx", "lost"}}
 	want := `
-NAME   PHASE                           JOB
+NAME   PHASE                           DEAD
 a      ` + "\x1b[32mReady\x1b[0m                           \x1b[32mRUNNING\x1b[0m" + `
 b      ` + "\x1b[33mQueued\x1b[0m" + `: Lost is no state here   x
 c      Readyx                          lost

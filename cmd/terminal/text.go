@@ -31,7 +31,7 @@ func Stamp(w io.Writer, t time.Time) string {
 	switch {
 	case t.IsZero():
 		return "-"
-	case columnsOf(w) > 0:
+	case isTerminal(w):
 		return t.Local().Format(time.DateTime)
 	}
 	return launcher.Stamp(t)
