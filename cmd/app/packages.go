@@ -87,7 +87,10 @@ func (p *Packer) Add(ctx context.Context, what, path string, do PackFunc) (strin
 	made, err := do(ctx, path, pack.Options{CacheDir: cache, Excludes: p.Excludes, Logger: p.a.Logger(), Progress: func(n pack.Progress) {
 		p.a.UI.Transfer(launcher.Progress{Text: "packing the " + what, Done: n.Bytes, Total: n.TotalBytes})
 	}})
+	var names *pack.NamesError
 	switch {
+	case errors.As(err, &names):
+		return "", launcher.Fail(runstate.CodeStartFailed, err, "rename them, or exclude them with --excludes or a .rayignore", "Ray cannot unpack these names in the %s %s, as they have a backslash or are not in UTF-8: %s", what, path, names.List())
 	case errors.Is(err, fs.ErrNotExist):
 		return "", missing(what, path, err)
 	case errors.Is(err, pack.ErrNotDirectory):

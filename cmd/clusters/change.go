@@ -254,6 +254,11 @@ func dryRun(ctx context.Context, a *app.App, o *runOptions, l launcher.Launcher,
 			}
 			return err
 		}
+		if p.Packages != nil { // also refused: what cannot be packed, or is too large for Ray
+			if _, err := p.Packages(ctx); err != nil {
+				return err
+			}
+		}
 	}
 	a.UI.Clear()
 	if done, err := o.output.Structured(a.Out, plan); done || err != nil {

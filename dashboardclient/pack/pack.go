@@ -43,6 +43,27 @@ var ErrNotDirectory = errors.New("not a directory: give the directory it is in")
 // ErrNotZip means that a working directory that is given as a package is none.
 var ErrNotZip = errors.New("not a zip file that can be unpacked")
 
+// NamesError means that files or directories have names that Ray cannot unpack, with a backslash or not in UTF-8.
+type NamesError struct {
+	// Names are all of them, relative to the directory, without those below a directory of such a name.
+	Names []string
+}
+
+func (e *NamesError) Error() string { return "Ray cannot unpack the names " + e.List() }
+
+// List is the names in quotes, with commas; only the first ones of many.
+func (e *NamesError) List() string {
+	const most = 100
+	quoted := make([]string, 0, most)
+	for i, name := range e.Names {
+		if i == most {
+			return fmt.Sprintf("%s and %d more", strings.Join(quoted, ", "), len(e.Names)-most)
+		}
+		quoted = append(quoted, fmt.Sprintf("%q", name))
+	}
+	return strings.Join(quoted, ", ")
+}
+
 // Options configures a package. The zero value is good.
 type Options struct {
 	// Excludes are patterns in .gitignore syntax, relative to the directory.
