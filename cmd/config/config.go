@@ -148,6 +148,7 @@ func (l *loader) finish(sections sections) (*Loaded, error) {
 		if err := spec.Validate(s); err != nil {
 			return nil, l.out.Origins.Locate(err)
 		}
+		l.out.Warnings = append(l.out.Warnings, spec.UnknownRuntimeEnv(&s.Job, l.out.Origins.of)...)
 		if err := l.checkImage(s); err != nil {
 			return nil, err
 		}

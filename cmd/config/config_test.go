@@ -76,6 +76,31 @@ func (f *fixture) fails(want, in string, args ...string) {
 const userConfig = "user/rayctl/config.yaml"
 
 // TestLayers sets one key in more and more layers; the highest wins each time, and is reported as the origin.
+// TestUnknownRuntimeEnv: keys that Ray does not know are noted with their place and the nearest one; Ray's own are not.
+func TestUnknownRuntimeEnv(t *testing.T) {
+	files := map[string]string{
+		"rayctl.yaml": "name: a\njob:\n  runtimeEnv:\n    pypi: [numpy]\n    workingDir: .\n    py_executabel: python\n    mine: {a: 1}\n    config: {eager_install: false}\n    conda: base\n    _nsight: x\n",
+		"ray.yaml":    "env_var: {A: b}\n", "none.yaml": "name: a\n",
+	}
+	told := func(args ...string) string {
+		return strings.Join(newFixture(t, files).must("", args...).Warnings, "\n")
+	}
+	const tail = " is no key of Ray's runtime_env, and has no effect unless the nodes' Ray has a plugin for it: "
+	want := "job.runtimeEnv.mine (rayctl.yaml:7)" + tail + "Ray's keys are py_executable, java_jars, conda, container, image_uri, config, worker_process_setup_hook, nsight, rocprof_sys, mpi, env_vars, excludes, pip, py_modules, uv, working_dir\n" +
+		"job.runtimeEnv.py_executabel (rayctl.yaml:6)" + tail + "did you mean py_executable?\n" +
+		"job.runtimeEnv.pypi (rayctl.yaml:4)" + tail + "did you mean pip (job.pip)?\n" +
+		"job.runtimeEnv.workingDir (rayctl.yaml:5)" + tail + "did you mean working_dir (job.workingDir)?"
+	if d := cmp.Diff(want, told()); d != "" {
+		t.Error(d)
+	}
+	if got, want := told("-f", "none.yaml", "--runtime-env", "ray.yaml"), "job.runtimeEnv.env_var (ray.yaml:1)"+tail+"did you mean env_vars (job.env)?"; got != want {
+		t.Error(got)
+	}
+	if got, want := told("-f", "none.yaml", "--runtime-env-json", `{"requirements": ["a"]}`), "job.runtimeEnv.requirements (--runtime-env-json:1)"+tail+"did you mean pip (job.pip)?"; got != want {
+		t.Error(got)
+	}
+}
+
 func TestLayers(t *testing.T) {
 	files := map[string]string{}
 	add := func(name, text string) { files[name] = text }
