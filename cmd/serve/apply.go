@@ -212,14 +212,16 @@ func packApplication(ctx context.Context, p *app.Packer, at, dir string, applica
 			p.Excludes = append(p.Excludes, fmt.Sprint(e))
 		}
 	}
+	nodes := clientfiles.Nodes{}
 	if local, ok := env["working_dir"].(string); ok && local != "" {
-		uri, err := p.Add(ctx, "working directory", relativeTo(dir, local), pack.WorkingDir)
+		nodes.WorkingDir = relativeTo(dir, local)
+		uri, err := p.Add(ctx, "working directory", nodes.WorkingDir, pack.WorkingDir)
 		if err != nil {
 			return err
 		}
 		env["working_dir"] = uri
 	}
-	if err := clientfiles.ReadRuntimeEnv(at, dir, env); err != nil {
+	if err := clientfiles.ReadRuntimeEnv(at, dir, env, nodes); err != nil {
 		return err
 	}
 	modules, _ := env["py_modules"].([]any)

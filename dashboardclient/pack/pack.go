@@ -23,6 +23,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/rayctl/rayctl/dashboardclient"
@@ -183,6 +184,27 @@ func archive(path string, opts Options) (*Package, error) {
 	}
 	pkg.URI = "gcs://_ray_pkg_" + pkg.sum[:32] + ".zip"
 	return pkg, nil
+}
+
+// Missing returns which of the paths, with slashes, are neither a file nor a directory in the package at path.
+func Missing(path string, paths []string) (missing []string, err error) {
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	content, err := zip.OpenReader(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the package %s: %w", path, err)
+	}
+	defer func() { _ = content.Close() }() // it was only read
+	for _, wanted := range paths {
+		has := func(f *zip.File) bool {
+			return wanted == "." || f.Name == wanted || strings.HasPrefix(f.Name, strings.TrimSuffix(wanted, "/")+"/")
+		}
+		if !slices.ContainsFunc(content.File, has) {
+			missing = append(missing, wanted)
+		}
+	}
+	return missing, nil
 }
 
 var uri = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)

@@ -94,7 +94,7 @@ func (v *Validator) outputDir(dir string) {
 func (v *Validator) requirements(p string, lines []string) {
 	for i, line := range lines {
 		option, file := IncludedFile(line)
-		v.FailIf(file != "", fmt.Sprintf("%s[%d]", p, i), "a requirements file is given instead of the list, as in "+p+": requirements.txt, or by the absolute path that it has on the nodes",
+		v.FailIf(file != "" && !strings.HasPrefix(strings.TrimLeft(option, "-"), "c"), fmt.Sprintf("%s[%d]", p, i), "a requirements file is given instead of the list, as in "+p+": requirements.txt, or by the absolute path that it has on the nodes",
 			"%s %s names a file that the nodes do not have", option, file)
 	}
 }
