@@ -18,8 +18,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	kjson "sigs.k8s.io/json"
 
+	"github.com/rayctl/rayctl/kuberay/newer"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -158,12 +158,12 @@ func (m *Manifest) read(main *object, rest []object) error {
 func (m *Manifest) readMain(main *object) error {
 	if main.Kind == KindRayJob {
 		var job rayv1.RayJob
-		if err := m.strict(*main, &job); err != nil {
+		if err := m.strict(*main, &job, "spec", "rayClusterSpec"); err != nil {
 			return err
 		}
 		return m.readJob(main.text, &job.Spec)
 	}
-	if err := m.strict(*main, &rayv1.RayCluster{}); err != nil {
+	if err := m.strict(*main, &rayv1.RayCluster{}, "spec"); err != nil {
 		return err
 	}
 	return m.setCluster(main.text, "spec")
@@ -230,18 +230,23 @@ func (m *Manifest) readRest(rest []object) error {
 	return nil
 }
 
-// strict decodes what rayctl must understand, as the API server does; a field that it does not know must not get lost.
-func (m *Manifest) strict(o object, into any) error {
-	unknown, err := kjson.UnmarshalStrict(o.text, into)
+// strict decodes what rayctl must understand, as the API server does; a field that it does not know must not get lost. Those of the RayCluster, below inCluster,
+// may be of a newer KubeRay: they are only noted, as objects.Adopt keeps them for the API server.
+func (m *Manifest) strict(o object, into any, inCluster ...any) error {
+	unknown, err := newer.Decode(o.text, into)
 	if err != nil {
 		return wrongValue(m.File, m.data, o, reflect.New(reflect.TypeOf(into).Elem()).Interface(), err)
 	}
-	for _, err := range unknown {
-		var field kjson.FieldError
-		if errors.As(err, &field) {
-			path := steps(field.FieldPath())
-			return &spec.Error{File: m.File, Line: lineOf(m.data, o.index, path), Path: shown(path), Msg: "is no field of " + o.Kind, Hint: compare}
+	var names []string
+	for _, path := range unknown {
+		line := lineOf(m.data, o.index, path)
+		if len(inCluster) == 0 || len(path) <= len(inCluster) || !slices.Equal(path[:len(inCluster)], inCluster) {
+			return &spec.Error{File: m.File, Line: line, Path: shown(path), Msg: "is no field of " + o.Kind, Hint: compare}
 		}
+		names = append(names, fmt.Sprintf("%s (line %d)", shown(path), line))
+	}
+	if len(names) > 0 {
+		m.note("%s: not in KubeRay 1.6, whose fields rayctl knows; Kubernetes gets it as it is, and refuses what its KubeRay does not have", strings.Join(names, ", "))
 	}
 	return nil
 }

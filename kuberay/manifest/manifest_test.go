@@ -99,7 +99,8 @@ func TestRefused(t *testing.T) {
 		return "apiVersion: ray.io/v1\nkind: RayJob\nmetadata: {name: j}\nspec:\n  rayClusterSpec: {" + cluster + "}\n" + more
 	}
 	for name, c := range map[string]struct{ text, want string }{
-		"unknown field":   {"apiVersion: ray.io/v1\nkind: RayCluster\nspec: {" + cluster + ", rayVersoin: 2.60.0}\n", "f.yaml:3: spec.rayVersoin: is no field of RayCluster"},
+		"unknown field":   {rayJob("  entrypiont: x\n"), "f.yaml:6: spec.entrypiont: is no field of RayJob: compare it"},
+		"beside the spec": {"apiVersion: ray.io/v1\nkind: RayCluster\nspek: {}\nspec: {" + cluster + "}\n", "f.yaml:3: spek: is no field of RayCluster"},
 		"old API":         {"apiVersion: ray.io/v1alpha1\nkind: RayCluster\nspec: {" + cluster + "}\n", "ray.io/v1alpha1"},
 		"no spec":         {"apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: x}\n", "has no spec"},
 		"existing":        {rayJob("  clusterSelector: {a: b}\n"), "clusterSelector"},
@@ -146,6 +147,29 @@ func TestOwners(t *testing.T) {
 	}
 }
 
+// TestNewerFields: fields that a newer KubeRay may have are noted with their places, and are in what is launched.
+func TestNewerFields(t *testing.T) {
+	const newer = "networkPolicy: {mode: DenyAll}, gcsFaultToleranceOptions: {redisAddress: r, backend: rocksdb}, workerGroupSpecs: [{groupName: a, template: {spec: {containers: []}}, drain: true}], "
+	for kind, text := range map[string]string{
+		"spec.":                "apiVersion: ray.io/v1\nkind: RayCluster\nspec: {" + newer + cluster + "}\n",
+		"spec.rayClusterSpec.": "apiVersion: ray.io/v1\nkind: RayJob\nspec: {entrypoint: a,\n rayClusterSpec: {" + newer + cluster + "}}\n",
+	} {
+		m, err := Detect("f.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		notes, rc := strings.Join(m.Notes, "\n"), keys(m)["kuberay.rayCluster"]
+		for _, field := range []string{"networkPolicy", "gcsFaultToleranceOptions.backend", "workerGroupSpecs[0].drain"} {
+			if !strings.Contains(notes, kind+field+" (line ") {
+				t.Errorf("%s%s: %s", kind, field, notes)
+			}
+		}
+		if len(m.Notes) != 1 || !strings.Contains(notes, "refuses what its KubeRay does not have") || !strings.Contains(rc, "DenyAll") || !strings.Contains(rc, "rocksdb") {
+			t.Errorf("%s\n%s", notes, rc)
+		}
+	}
+}
+
 // TestPlaces: a wrong value is named by line and path, without Go's types.
 func TestPlaces(t *testing.T) {
 	const head = "# a file\n---\napiVersion: v1\nkind: Secret\n---\napiVersion: ray.io/v1\nkind: RayCluster\nmetadata:\n  name: x\n"
@@ -157,7 +181,6 @@ func TestPlaces(t *testing.T) {
 		"spec:\n  rayVersion: 2.60\n" + pods:                                 "f.yaml:11: spec.rayVersion: must be a text, not a number: write it in quotes",
 		"spec:\n" + pods + "  - groupName: b\n    replicas: '2'\n":           "f.yaml:18: spec.workerGroupSpecs[1].replicas: must be a number, not a text: compare it",
 		"spec:\n" + pods + "    rayStartParams: {num-cpus: 0}\n":             "f.yaml:17: spec.workerGroupSpecs[0].rayStartParams.num-cpus: must be a text, not a number",
-		"spec:\n" + pods + "    numOfHost: 2\n":                              "f.yaml:17: spec.workerGroupSpecs[0].numOfHost: is no field of RayCluster: compare it",
 		"spec:\n" + pods + "  enableInTreeAutoscaling: [1, {a: [2]}, 'x']\n": "f.yaml:17: spec.enableInTreeAutoscaling: must be true or false, not a list",
 	} {
 		_, err := Detect("f.yaml", []byte(head+text))

@@ -106,18 +106,6 @@ func pathAt(text []byte, offset int64) (path []any) {
 	}
 }
 
-// steps are those of a path as sigs.k8s.io/json writes it: spec.workerGroupSpecs[0].replicas.
-func steps(path string) (out []any) {
-	for _, part := range strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' }) {
-		if n, err := strconv.Atoi(strings.TrimSuffix(part, "]")); err == nil && strings.HasSuffix(part, "]") {
-			out = append(out, n)
-		} else {
-			out = append(out, part)
-		}
-	}
-	return out
-}
-
 // shown is a path as messages have it: spec.workerGroupSpecs[0].replicas.
 func shown(path []any) string {
 	out := ""
