@@ -21,7 +21,7 @@ import (
 
 // createCluster creates the RayCluster, and then what holds its pods together.
 func (l *Launcher) createCluster(ctx context.Context, c *api.Client, p *objects.Plan, rc *rayv1.RayCluster) error {
-	created, err := c.CreateRayCluster(ctx, rc)
+	created, err := c.CreateRayCluster(ctx, rc, p.Newer())
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func (l *Launcher) launchKeeperless(ctx context.Context, c *api.Client, p *objec
 	if err != nil {
 		return "", err
 	}
-	created, err := c.CreateRayCluster(ctx, rc)
+	created, err := c.CreateRayCluster(ctx, rc, p.Newer())
 	if apierrors.IsAlreadyExists(err) {
 		return "", launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "choose another name; another client cannot take over a cluster without a keeper", "a RayCluster named %s exists", id)
 	}

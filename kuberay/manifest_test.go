@@ -55,6 +55,7 @@ func TestSamples(t *testing.T) {
 	if len(files) < 30 { // KubeRay 1.4 has some 40
 		t.Fatalf("only %d samples in %s", len(files), b.Samples())
 	}
+	t.Run("newer fields", b.newerFields)
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			s, err := load(t, "echo hello", file)
@@ -77,6 +78,24 @@ func TestSamples(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// newerFields: a field that this KubeRay does not have is refused by its path, before anything is left behind; none is dropped in silence.
+func (b bed) newerFields(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "newer.yaml")
+	const text = "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: newer}\nspec:\n  rayVersion: 2.60.0\n  fieldOfKubeRay9: {mode: DenyAll}\n" +
+		"  headGroupSpec: {rayStartParams: {}, template: {spec: {containers: [{name: h, image: 'rayproject/ray:2.60.0'}]}}}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := load(t, "echo hello", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.l.Launch(t.Context(), s, launcher.Payload{})
+	if launcher.ExitCode(err) != runstate.CodeSpec || !strings.Contains(errText(err), `unknown field "spec.fieldOfKubeRay9"`) {
+		t.Errorf("%v (code %d)", err, launcher.ExitCode(err))
 	}
 }
 

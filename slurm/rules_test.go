@@ -31,6 +31,10 @@ function slurm_job_submit(job, partitions, uid)
 		slurm.log_user("--wckey and --licenses are missing")
 		return slurm.ERROR
 	end
+	if job.min_mem_per_node or job.min_mem_per_cpu then
+		slurm.log_user("do not request memory: it goes with the CPUs")
+		return slurm.ERROR
+	end
 	job.comment = "billed to 7"
 	return slurm.SUCCESS
 end
@@ -55,10 +59,13 @@ func (b *bed) rules(t *testing.T) {
 		s.Sections = slurmspec.In(&slurmspec.Section{Comment: comment, Group: slurmspec.Group{Partition: "ruled", ExtraArgs: args}})
 		return s
 	}
-	whole := asks("project-7", "--wckey=w", "--licenses=fluent:2", "--mail-type=END")
+	allowed := []string{"--wckey=w", "--licenses=fluent:2", "--mail-type=END"}
+	whole, none := asks("project-7", allowed...), false
+	slurmspec.Of(whole).RequestMemory = &none
 	for words, s := range map[string]*spec.ClusterSpec{
 		"say which project it is for": asks(""), "--licenses are missing": asks("project-7", "--wckey=w"),
 		"Invalid license specification": asks("project-7", "--wckey=w", "--licenses=nosuch:2"), "Time limit specification required": asks("timed"),
+		"do not request memory": asks("project-7", allowed...),
 	} {
 		next := "slurm.extraArgs"
 		if words == "Time limit specification required" {

@@ -116,7 +116,7 @@ func scriptOf(command string) string {
 // StartHere starts a job without a directory in the current one if its nodes share it, like sbatch. So `rayctl run -- python train.py` finds train.py. It need not be
 // there on all nodes, but a container must be able to have it.
 func StartHere(job *spec.Job, s *spec.ClusterSpec) error {
-	if job.WorkingDir != "" || job.Cwd != "" || !sharesDirectories(s) {
+	if job.WorkingDir != "" || job.Cwd != "" || !spec.SharesFilesystem(s) {
 		return nil
 	}
 	dir, err := os.Getwd()
@@ -127,9 +127,4 @@ func StartHere(job *spec.Job, s *spec.ClusterSpec) error {
 	whole := spec.Copy(s)
 	whole.Job.Cwd = dir
 	return spec.Validate(whole)
-}
-
-func sharesDirectories(s *spec.ClusterSpec) bool {
-	shares := spec.SubstrateOf(s.Launcher).SharesFilesystem
-	return shares != nil && shares(s)
 }

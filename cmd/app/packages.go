@@ -6,12 +6,14 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"slices"
 
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/dashboardclient/pack"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/clientfiles"
 )
 
 // Packages packs the job's directories and modules. Without any it costs nothing.
@@ -28,6 +30,9 @@ func (a *App) Packages(j *spec.Job) func(context.Context) (*launcher.Packages, e
 				return nil, err
 			}
 			p.Packages.RuntimeEnv["working_dir"] = uri
+			if err := fromWorkingDir(p.Packages, j.WorkingDir, uri); err != nil {
+				return nil, err
+			}
 		}
 		var modules []any
 		for _, m := range j.PyModules {
@@ -44,10 +49,42 @@ func (a *App) Packages(j *spec.Job) func(context.Context) (*launcher.Packages, e
 	}
 }
 
+// fromWorkingDir prepares requirements that the nodes install from the working directory: the package must have their files. Ray keeps environments by the lines of
+// the requirements, so that a comment with the package's name makes it install changed files.
+func fromWorkingDir(p *launcher.Packages, dir, uri string) error {
+	return clientfiles.EachList(p.RuntimeEnv, func(_ string, lines []string) ([]string, error) {
+		needed := map[string]string{}
+		for _, line := range lines {
+			if path, ok := clientfiles.Sent(line); ok {
+				needed[path] = line
+			}
+		}
+		for _, f := range p.Files {
+			missing, err := pack.Missing(f.Path, slices.Sorted(maps.Keys(needed)))
+			if err != nil {
+				return nil, err
+			}
+			if len(missing) > 0 {
+				return nil, launcher.Fail(runstate.CodeSpec, nil, "include it again in .gitignore, .rayignore or excludes (`--excludes '!PATTERN'`)",
+					"the package of the working directory %s leaves out %s, which the requirement %q needs", dir, missing[0], needed[missing[0]])
+			}
+		}
+		if len(needed) > 0 {
+			lines = append(slices.Clone(lines), "# "+uri)
+		}
+		return lines, nil
+	})
+}
+
 // runtimeEnv is the part of Ray's runtime_env that is neither packed nor a variable.
 func runtimeEnv(j *spec.Job) map[string]any {
 	env := map[string]any{}
 	maps.Copy(env, j.RuntimeEnv)
+	for _, k := range []string{"pip", "uv"} {
+		if rich, ok := env[k].(map[string]any); ok { // fromWorkingDir changes it
+			env[k] = maps.Clone(rich)
+		}
+	}
 	if len(j.Pip.Packages) > 0 {
 		env["pip"] = j.Pip.Packages
 	}
@@ -84,7 +121,10 @@ func (p *Packer) Add(ctx context.Context, what, path string, do PackFunc) (strin
 	made, err := do(ctx, path, pack.Options{CacheDir: cache, Excludes: p.Excludes, Logger: p.a.Logger(), Progress: func(n pack.Progress) {
 		p.a.UI.Transfer(launcher.Progress{Text: "packing the " + what, Done: n.Bytes, Total: n.TotalBytes})
 	}})
+	var names *pack.NamesError
 	switch {
+	case errors.As(err, &names):
+		return "", launcher.Fail(runstate.CodeStartFailed, err, "rename them, or exclude them with --excludes or a .rayignore", "Ray cannot unpack these names in the %s %s, as they have a backslash or are not in UTF-8: %s", what, path, names.List())
 	case errors.Is(err, fs.ErrNotExist):
 		return "", missing(what, path, err)
 	case errors.Is(err, pack.ErrNotDirectory):

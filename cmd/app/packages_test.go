@@ -3,15 +3,19 @@ package app
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
 	"github.com/rayctl/rayctl/cmd/config"
+	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/raytest"
 )
@@ -69,6 +73,14 @@ func writeAll(t *testing.T, dir string, files map[string]string) {
 
 // sentEnv is the runtime_env sent to the cluster for a job section of a cluster file in dir, which is not the current directory.
 func sentEnv(dir, job string, flags ...string) (map[string]any, error) {
+	j, err := sentJob(dir, job, flags...)
+	if err != nil {
+		return nil, err
+	}
+	return runtimeEnv(j), nil
+}
+
+func sentJob(dir, job string, flags ...string) (*spec.Job, error) {
 	if err := os.WriteFile(filepath.Join(dir, "rayctl.yaml"), []byte("name: a\njob: {"+job+"}\n"), 0o644); err != nil {
 		return nil, err
 	}
@@ -79,12 +91,12 @@ func sentEnv(dir, job string, flags ...string) (map[string]any, error) {
 	}
 	l, err := config.Load(config.Options{Flags: f})
 	if err == nil {
-		err = l.ReadJobFiles()
+		err = l.ReadJobFiles(false)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return runtimeEnv(&l.Spec.Job), nil
+	return &l.Spec.Job, nil
 }
 
 // TestRuntimeEnvAsRay compares the runtime environments that rayctl sends with those that Ray's own SDK sends.
@@ -110,7 +122,7 @@ func TestRuntimeEnvAsRay(t *testing.T) {
 	for name, text := range map[string]string{
 		"plain": "numpy==1.26.0\nrequests\n", "no final line end": "a\nb", "Windows": "a\r\nb\r\n", "old Mac": "a\rb\r", "comments": "# first\na  # why\n\n\n  # second\nb\n",
 		"twice": "a\nb\na\n# x\n\n# x\n\n", "white space": " \n\t\x1c a \n  b\t\n \u00a0\u2028\x1f", "byte order mark": "\ufeffa\nb\n", "empty": "", "blank": " \n\n", "inside": "a\x0c\u0085b\vc\n",
-		"options":  "--index-url https://example.com/s\n-r https://example.com/r.txt\n-r /nodes/r.txt\n-r ${RAY_RUNTIME_ENV_CREATE_WORKING_DIR}/r.txt\n-e ./x\na \\\n  --hash=sha256:00\n",
+		"options":  "--index-url https://example.com/s\n-r https://example.com/r.txt\n-r /nodes/r.txt\n-r ${RAY_RUNTIME_ENV_CREATE_WORKING_DIR}/r.txt\na \\\n  --hash=sha256:00\n",
 		"not text": "a\xff\n", "unicode": "ü @ https://example.com/ü.whl ; python_version < '3.12'\n",
 	} {
 		dir := t.TempDir()
@@ -148,6 +160,38 @@ func TestRuntimeEnvAsRay(t *testing.T) {
 		if d := cmp.Diff(answers[2*i], answers[2*i+1]); d != "" {
 			t.Errorf("%s (-Ray's +ours):\n%s", name, d)
 		}
+	}
+}
+
+// TestInstalledFromWorkingDir: requirements that need the working directory name its package, so that Ray installs changed files, and the package must have them.
+func TestInstalledFromWorkingDir(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	writeAll(t, dir, map[string]string{"r.txt": "numpy\n-e .[dev]\n./vendor/x.whl\n", "vendor/x.whl": "", "setup.py": "", ".gitignore": "*.log\n"})
+	packed := func() (map[string]any, error) {
+		j, err := sentJob(dir, "workingDir: ., pip: r.txt")
+		if err != nil {
+			return nil, err
+		}
+		a := &App{Streams: terminal.Streams{Err: io.Discard, Now: time.Now}, Getenv: os.Getenv}
+		a.UI = terminal.NewUI(&a.Streams, a.Getenv)
+		p, err := a.Packages(j)(t.Context())
+		if err != nil {
+			return nil, err
+		}
+		return p.RuntimeEnv, nil
+	}
+	env, err := packed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"numpy", "-e ${RAY_RUNTIME_ENV_CREATE_WORKING_DIR}[dev]", "${RAY_RUNTIME_ENV_CREATE_WORKING_DIR}/vendor/x.whl", "# " + env["working_dir"].(string)}
+	if d := cmp.Diff(want, env["pip"]); d != "" {
+		t.Error(d)
+	}
+	writeAll(t, dir, map[string]string{".gitignore": "*.whl\n"})
+	if _, err = packed(); err == nil || !strings.Contains(err.Error(), `leaves out vendor/x.whl, which the requirement "${RAY_RUNTIME_ENV_CREATE_WORKING_DIR}/vendor/x.whl" needs: include it again`) {
+		t.Error(err)
 	}
 }
 

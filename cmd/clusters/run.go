@@ -207,7 +207,7 @@ func loadRun(a *app.App, o *runOptions) (*config.Loaded, launcher.Launcher, erro
 	if err := spec.RequireEntrypoint(c.Spec, "run"); err != nil {
 		return nil, nil, err
 	}
-	if err := c.ReadJobFiles(); err != nil {
+	if err := c.ReadJobFiles(false); err != nil {
 		return nil, nil, err
 	}
 	if err := app.StartHere(&c.Spec.Job, c.Spec); err != nil {

@@ -53,6 +53,8 @@ type Loaded struct {
 	Warnings []string
 	// Manifest is set if the file is of another format; Spec has it as keys of a cluster file.
 	Manifest *spec.Manifest
+
+	dir string // of the cluster file, or the current one
 }
 
 // On is where clusters of the chosen launcher run: "on this machine".
@@ -116,7 +118,7 @@ func newLoader(opts Options) (*loader, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.v = v
+	l.v, l.out.dir = v, l.dir
 	return l, nil
 }
 
@@ -148,6 +150,7 @@ func (l *loader) finish(sections sections) (*Loaded, error) {
 		if err := spec.Validate(s); err != nil {
 			return nil, l.out.Origins.Locate(err)
 		}
+		l.out.Warnings = append(l.out.Warnings, spec.UnknownRuntimeEnv(&s.Job, l.out.Origins.of)...)
 		if err := l.checkImage(s); err != nil {
 			return nil, err
 		}
@@ -170,8 +173,11 @@ func (l *loader) checkImage(s *spec.ClusterSpec) error {
 }
 
 // ReadJobFiles reads the files of this machine that describe the job: requirements and conda environments. Commands that start the job call it first.
-// Commands that only find clusters do not need the files.
-func (l *Loaded) ReadJobFiles() error { return l.Origins.Locate(clientfiles.ReadJob(&l.Spec.Job)) }
+// Commands that only find clusters do not need the files. elsewhere: the job goes to a cluster that the file does not describe.
+func (l *Loaded) ReadJobFiles(elsewhere bool) error {
+	nodes := clientfiles.Nodes{Shared: !elsewhere && spec.SharesFilesystem(l.Spec), OldRay: l.Spec.HasOlderRay("2.10.0")}
+	return l.Origins.Locate(clientfiles.ReadJob(&l.Spec.Job, l.dir, nodes))
+}
 
 // defaultName names a cluster after the folder of its file.
 func (l *loader) defaultName(s *spec.ClusterSpec) {

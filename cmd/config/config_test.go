@@ -76,6 +76,31 @@ func (f *fixture) fails(want, in string, args ...string) {
 const userConfig = "user/rayctl/config.yaml"
 
 // TestLayers sets one key in more and more layers; the highest wins each time, and is reported as the origin.
+// TestUnknownRuntimeEnv: keys that Ray does not know are noted with their place and the nearest one; Ray's own are not.
+func TestUnknownRuntimeEnv(t *testing.T) {
+	files := map[string]string{
+		"rayctl.yaml": "name: a\njob:\n  runtimeEnv:\n    pypi: [numpy]\n    workingDir: .\n    py_executabel: python\n    mine: {a: 1}\n    config: {eager_install: false}\n    conda: base\n    _nsight: x\n",
+		"ray.yaml":    "env_var: {A: b}\n", "none.yaml": "name: a\n",
+	}
+	told := func(args ...string) string {
+		return strings.Join(newFixture(t, files).must("", args...).Warnings, "\n")
+	}
+	const tail = " is no key of Ray's runtime_env, and has no effect unless the nodes' Ray has a plugin for it: "
+	want := "job.runtimeEnv.mine (rayctl.yaml:7)" + tail + "Ray's keys are py_executable, java_jars, conda, container, image_uri, config, worker_process_setup_hook, nsight, rocprof_sys, mpi, env_vars, excludes, pip, py_modules, uv, working_dir\n" +
+		"job.runtimeEnv.py_executabel (rayctl.yaml:6)" + tail + "did you mean py_executable?\n" +
+		"job.runtimeEnv.pypi (rayctl.yaml:4)" + tail + "did you mean pip (job.pip)?\n" +
+		"job.runtimeEnv.workingDir (rayctl.yaml:5)" + tail + "did you mean working_dir (job.workingDir)?"
+	if d := cmp.Diff(want, told()); d != "" {
+		t.Error(d)
+	}
+	if got, want := told("-f", "none.yaml", "--runtime-env", "ray.yaml"), "job.runtimeEnv.env_var (ray.yaml:1)"+tail+"did you mean env_vars (job.env)?"; got != want {
+		t.Error(got)
+	}
+	if got, want := told("-f", "none.yaml", "--runtime-env-json", `{"requirements": ["a"]}`), "job.runtimeEnv.requirements (--runtime-env-json:1)"+tail+"did you mean pip (job.pip)?"; got != want {
+		t.Error(got)
+	}
+}
+
 func TestLayers(t *testing.T) {
 	files := map[string]string{}
 	add := func(name, text string) { files[name] = text }
@@ -217,8 +242,8 @@ func TestSearch(t *testing.T) {
 // TestPackages: --requirements takes the place of job.pip, --pip and --with come beside what is there.
 func TestPackages(t *testing.T) {
 	files := map[string]string{
-		"r.txt": "a==1\nb\n", "other.txt": "z\n",
-		"list.yaml": "job: {pip: [x]}\n", "file.yaml": "job: {pip: other.txt}\n", "uv.yaml": "job: {uv: [u]}\n", "in/x": "",
+		"r.txt": "a==1\nb\n", "other.txt": "z\n", "in/x.whl": "", "y.whl": "",
+		"list.yaml": "job: {pip: [x]}\n", "file.yaml": "job: {pip: other.txt}\n", "uv.yaml": "job: {uv: [u]}\n", "wd.yaml": "job: {workingDir: ., pip: [./y.whl]}\n", "in/x": "",
 	}
 	for args, want := range map[string]string{
 		"--pip c --with d>=2":                     "[c d>=2] []",
@@ -228,9 +253,11 @@ func TestPackages(t *testing.T) {
 		"-f ../list.yaml --requirements ../r.txt": "[a==1 b] []",
 		"-f ../file.yaml --pip c":                 "[z c] []",
 		"-f ../uv.yaml --with c":                  "[] [u c]",
+		"-f ../wd.yaml --pip ./x.whl":             "[${RAY_RUNTIME_ENV_CREATE_WORKING_DIR}/y.whl ${RAY_RUNTIME_ENV_CREATE_WORKING_DIR}/in/x.whl] []",
+		"--working-dir .. --pip ./x.whl":          "[${RAY_RUNTIME_ENV_CREATE_WORKING_DIR}/in/x.whl] []",
 	} {
 		l := newFixture(t, files).must("in", strings.Fields(args)...)
-		if err := l.ReadJobFiles(); err != nil {
+		if err := l.ReadJobFiles(false); err != nil {
 			t.Fatal(err)
 		}
 		if got := fmt.Sprint(l.Spec.Job.Pip.Packages, l.Spec.Job.Uv.Packages); got != want {
@@ -239,7 +266,7 @@ func TestPackages(t *testing.T) {
 	}
 	newFixture(t, files).fails("--requirements: job.uv has packages already (uv.yaml:1)", "", "-f", "uv.yaml", "-r", "r.txt")
 	l := newFixture(t, files).must("", "-r", "nosuch.txt")
-	if err := l.ReadJobFiles(); err == nil || !strings.Contains(err.Error(), "--requirements: job.pip: ") {
+	if err := l.ReadJobFiles(false); err == nil || !strings.Contains(err.Error(), "--requirements: job.pip: ") {
 		t.Errorf("no such file: %v", err)
 	}
 	newFixture(t, files).fails("--pip: job.pip[0]: -r r.txt names a file that the nodes do not have", "", "--pip", "-r r.txt")
@@ -256,7 +283,7 @@ func TestRuntimeEnv(t *testing.T) {
 	load := func(args ...string) spec.Job { return newFixture(t, files).must("", args...).Spec.Job }
 	j := load("--runtime-env", "env/env.yaml", "-e", "A=set", "--excludes", "b", "--py-modules", "n")
 	dir := filepath.Dir(j.WorkingDir)
-	want := spec.Job{WorkingDir: dir + "/code", Env: map[string]string{"A": "set", "B": "file", "V": "3.10"}, Pip: spec.Requirements{Packages: []string{"x"}},
+	want := spec.Job{WorkingDir: dir + "/code", Env: map[string]string{"A": "set", "B": "file", "V": "3.10"}, Pip: j.Pip,
 		PyModules: []string{dir + "/mod", "s3://b/m.zip", dir + "/n"}, Excludes: []string{"*.bin", "b"},
 		RuntimeEnv: spec.Object{"config": map[string]any{"eager_install": false, "setup_timeout_seconds": int64(9)}}}
 	want.Grace, want.Restarts = j.Grace, j.Restarts
@@ -277,7 +304,7 @@ func TestRuntimeEnv(t *testing.T) {
 			t.Errorf("%s: %s, want %s", args, got, want)
 		}
 	}
-	if j := load("-f", "uv.yaml", "--runtime-env-json", `{"pip": ["p"]}`, "--pip", "q"); fmt.Sprint(j.Pip, j.Uv, j.RuntimeEnv) != "{ [p q]} { []} map[]" {
+	if j := load("-f", "uv.yaml", "--runtime-env-json", `{"pip": ["p"]}`, "--pip", "q"); fmt.Sprint(j.Pip.Packages, j.Uv.Packages, j.RuntimeEnv) != "[p q] [] map[]" {
 		t.Errorf("%+v", j)
 	}
 	if j := load("-f", "empty.yaml", "--uv", "a", "--uv", "b==1"); fmt.Sprint(j.Uv.Packages) != "[a b==1]" {

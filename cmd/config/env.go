@@ -1,35 +1,33 @@
 package config
 
 import (
-	"bytes"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
 
-	"github.com/joho/godotenv"
-
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// setEnvFile takes variables from a file of lines NAME=VALUE with comments and quotes, as docker's --env-file and .env files have them. Messages never
-// quote the file, which may have secrets.
+// setEnvFile takes variables from a file as parseEnvFile reads it.
 func (l *loader) setEnvFile(name string, o spec.Origin) error {
 	data, err := os.ReadFile(l.abs(name))
 	if err != nil {
 		return flagError(o, "give a file of lines NAME=VALUE", "%s cannot be read: %s", name, cause(err))
 	}
-	vars, err := godotenv.Parse(bytes.NewReader(data))
-	if err != nil {
-		return flagError(o, "write a value with special characters in single quotes", "%s is not a file of lines NAME=VALUE", name)
+	vars, fault := parseEnvFile(string(data))
+	switch {
+	case fault != nil && fault.line > 0:
+		return flagError(o, fault.hint, "line %d of %s %s", fault.line, name, fault.msg)
+	case fault != nil:
+		return flagError(o, fault.hint, "%s %s", name, fault.msg)
 	}
 	var secrets []string
-	for _, name := range slices.Sorted(maps.Keys(vars)) {
-		if namesSecret(name) {
-			secrets = append(secrets, name)
+	for _, v := range vars {
+		if namesSecret(v.name) && !slices.Contains(secrets, v.name) {
+			secrets = append(secrets, v.name)
 		}
-		if err := l.doc.Set("job.env."+name, vars[name], o); err != nil {
+		if err := l.doc.Set("job.env."+v.name, v.value, spec.Origin{Source: name, Line: v.line, Dir: o.Dir}); err != nil {
 			return err
 		}
 	}

@@ -110,7 +110,7 @@ func AddJob(fs *pflag.FlagSet) {
 
 func addEnv(fs *pflag.FlagSet) {
 	addArray(fs, "env", "e", "variable of the job's environment; without a value, it has the value of this machine: `NAME[=VALUE]`")
-	addArray(fs, "env-file", "", "`FILE` of lines NAME=VALUE, as .env files are ($NAME is an earlier variable of the file, single quotes keep the $); --env has precedence")
+	addArray(fs, "env-file", "", "`FILE` of lines NAME=VALUE, as .env files are ($NAME is an earlier variable of the file, else the node's); --env has precedence")
 }
 
 // ours marks the flags of AddSelection, AddSpec and AddJob: a command's own --max or --name may have another meaning.

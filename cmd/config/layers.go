@@ -33,6 +33,9 @@ func (l *loader) readFile() error {
 		return err
 	}
 	l.out.File = name
+	if name != stdinName {
+		l.out.dir = filepath.Dir(l.abs(name))
+	}
 	l.out.Files = append(l.out.Files, displayed(name))
 	if l.out.Manifest, err = spec.ReadManifest(name, data); err != nil {
 		return err

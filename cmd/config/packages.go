@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/clientfiles"
 )
 
 // addPackages adds the flags for Python packages of a job.
@@ -68,20 +69,33 @@ func (l *loader) setPackages(s *spec.ClusterSpec) error {
 		if !s.Job.Uv.IsZero() {
 			return flagError(o, "leave out one of them", "job.uv has packages already (%s)", l.out.Origins["job.uv"])
 		}
-		s.Job.Pip = spec.Requirements{File: l.abs(f.Value.String())}
+		s.Job.Pip = spec.Requirements{File: l.abs(f.Value.String()), Dir: l.dir}
 		l.out.Origins["job.pip"] = o
 	}
 	for _, name := range []string{"pip", "with"} {
-		key, in := "job.pip", &s.Job.Pip.Packages
+		key, in := "job.pip", &s.Job.Pip
 		if !s.Job.Uv.IsZero() {
-			key, in = "job.uv", &s.Job.Uv.Packages
+			key, in = "job.uv", &s.Job.Uv
 		}
-		l.add(name, key, in, nil)
+		l.addRequirements(name, key, in)
 	}
-	l.add("uv", "job.uv", &s.Job.Uv.Packages, nil)
+	l.addRequirements("uv", "job.uv", &s.Job.Uv)
 	l.add("excludes", "job.excludes", &s.Job.Excludes, nil)
 	l.add("py-modules", "job.pyModules", &s.Job.PyModules, func(path string) string { return spec.OnClient(path, l.dir) })
 	return nil
+}
+
+// addRequirements appends packages, whose local paths are relative to the current directory.
+func (l *loader) addRequirements(flag, key string, in *spec.Requirements) {
+	l.add(flag, key, &in.Packages, func(line string) string {
+		if in.IsZero() {
+			in.Dir = l.dir
+		}
+		if in.Dir == l.dir {
+			return line
+		}
+		return clientfiles.Rebase(line, l.dir, in.Dir)
+	})
 }
 
 // add appends the values of a flag to a list of the job, each changed by change, which may be nil.

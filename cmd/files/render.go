@@ -127,7 +127,7 @@ func rendered(a *app.App, o *renderOptions, c *config.Loaded) ([]launcher.File, 
 	if o.up {
 		c.Spec.Job = app.JobOfUp(c.Spec)
 	}
-	if err := c.ReadJobFiles(); err != nil {
+	if err := c.ReadJobFiles(false); err != nil {
 		return nil, err
 	}
 	l, err := a.Launcher(c)

@@ -153,7 +153,7 @@ func jobSection(a *app.App, o *submitOptions) (*spec.Job, error) {
 	if err := spec.RequireEntrypoint(c.Spec, "submit"); err != nil {
 		return nil, err
 	}
-	if err := c.ReadJobFiles(); err != nil {
+	if err := c.ReadJobFiles(o.dashboard.Address != ""); err != nil {
 		return nil, err
 	}
 	job := c.Spec.Job

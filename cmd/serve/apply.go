@@ -1,7 +1,9 @@
 package serve
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +13,7 @@ import (
 
 	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
 	"github.com/rayctl/rayctl/cmd/app"
@@ -35,8 +38,9 @@ func newApply(a *app.App) *cobra.Command {
 		Use:     "apply [-f SERVE.YAML] [CLUSTER]",
 		Aliases: []string{"deploy"},
 		Short:   "Deploy the applications of a config file, and wait until they run",
-		Long: "apply takes a config file in Serve's own format. If runtime_env.working_dir or py_modules names a local directory, rayctl packs and uploads it.\n" +
-			"Requirements files (pip, uv) and conda environments (.yaml) are read on this machine, as by Ray's SDK. Paths are relative to the config file.\n" +
+		Long: "apply takes a config file in Serve's own format, or the serveConfigV2 of a RayService. If runtime_env.working_dir or py_modules names a local\n" +
+			"directory, rayctl packs and uploads it. Requirements files (pip, uv) and conda environments (.yaml) are read on this machine, as by Ray's SDK.\n" +
+			"Paths are relative to the config file.\n" +
 			"An application without either whose module lies beside the config file, as `serve build` writes it, gets that directory as its working directory.\n" +
 			"When all applications are RUNNING, apply prints their URLs and returns; if a deployment is unhealthy, it names the deployment and the reason.\n" +
 			"Applications that the file does not name are deleted. On this machine and on Slurm, Serve listens on 127.0.0.1 and a free port, unless http_options\n" +
@@ -177,10 +181,35 @@ func readConfig(a *app.App, file string) (config map[string]any, dir string, err
 	if err != nil {
 		return nil, "", launcher.Fail(runstate.CodeSpec, err, "", "Serve's config cannot be read: %v", err)
 	}
-	if err := yaml.UnmarshalStrict(data, &config); err != nil {
+	text, isService := ofRayService(data)
+	if isService {
+		a.UI.Note("%s is a RayService: only its serveConfigV2 is applied; its cluster is not started, nor changed", file)
+		if strings.TrimSpace(string(text)) == "" {
+			return nil, "", launcher.Fail(runstate.CodeSpec, nil, "write Serve's config there, as text", "the RayService in %s has no spec.serveConfigV2", file)
+		}
+	}
+	if err := yaml.UnmarshalStrict(text, &config); err != nil {
 		return nil, "", launcher.Fail(runstate.CodeSpec, err, "", "%s: %v", file, err)
 	}
 	return config, dir, nil
+}
+
+// ofRayService is the config of Serve that the RayService among the documents of a file has; without one it is the file.
+func ofRayService(data []byte) (config []byte, isService bool) {
+	dec := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
+	for {
+		var o struct {
+			APIVersion, Kind string
+			Spec             struct{ ServeConfigV2 string }
+		}
+		var raw json.RawMessage
+		if dec.Decode(&raw) != nil { // its end, or no YAML, which is reported as that of the config
+			return data, false
+		}
+		if json.Unmarshal(raw, &o) == nil && o.Kind == "RayService" && strings.HasPrefix(o.APIVersion, "ray.io/") {
+			return []byte(o.Spec.ServeConfigV2), true
+		}
+	}
 }
 
 // applications returns the list that Serve's config must have.
@@ -212,14 +241,16 @@ func packApplication(ctx context.Context, p *app.Packer, at, dir string, applica
 			p.Excludes = append(p.Excludes, fmt.Sprint(e))
 		}
 	}
+	nodes := clientfiles.Nodes{}
 	if local, ok := env["working_dir"].(string); ok && local != "" {
-		uri, err := p.Add(ctx, "working directory", relativeTo(dir, local), pack.WorkingDir)
+		nodes.WorkingDir = relativeTo(dir, local)
+		uri, err := p.Add(ctx, "working directory", nodes.WorkingDir, pack.WorkingDir)
 		if err != nil {
 			return err
 		}
 		env["working_dir"] = uri
 	}
-	if err := clientfiles.ReadRuntimeEnv(at, dir, env); err != nil {
+	if err := clientfiles.ReadRuntimeEnv(at, dir, env, nodes); err != nil {
 		return err
 	}
 	modules, _ := env["py_modules"].([]any)

@@ -24,6 +24,9 @@ func TestServeLines(t *testing.T) {
 	apptest.Run(t, verbs, clusters, []apptest.Line{
 		{Args: "serve apply -f s.yaml dev", Files: config(good), Out: "chat          /chat   RUNNING"},
 		{Args: "serve apply -f s.yaml dev", Files: config(good), Out: "RUNNING", Err: "chat: http://127.0.0.1:8123/chat\n"},
+		{Args: "serve apply -f s.yaml dev", Files: config("---\napiVersion: v1\nkind: ConfigMap\n---\napiVersion: ray.io/v1\nkind: RayService\nmetadata: {name: x}\nspec:\n  serveConfigV2: |\n    " + good + "\n  rayClusterConfig: {}\n"),
+			Out: "chat          /chat   RUNNING", Err: "s.yaml is a RayService: only its serveConfigV2 is applied; its cluster is not started, nor changed\n"},
+		{Args: "serve apply -f s.yaml dev", Files: config("apiVersion: ray.io/v1\nkind: RayService\nspec: {rayClusterConfig: {}}\n"), Code: runstate.CodeSpec, Err: "the RayService in s.yaml has no spec.serveConfigV2: write"},
 		{Args: "serve apply -f s.yaml dev", Files: config("http_options: {port: 9000, root_path: /v1}\n" + good), Out: "RUNNING", Err: "chat: http://127.0.0.1:9000/v1/chat\n"},
 		{Args: "serve apply -f s.yaml dev", Files: config("http_options: {port: 9}\n" + good), Code: runstate.CodeConfig, Err: "s.yaml: http_options: port 9 is taken: choose another one"},
 		{Before: "serve apply -f s.yaml dev", Args: "serve apply -f t.yaml dev", Files: map[string]string{"s.yaml": good, "t.yaml": "http_options: {port: 9000}\n" + good}, Code: runstate.CodeSpec,

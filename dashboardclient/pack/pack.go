@@ -23,6 +23,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/rayctl/rayctl/dashboardclient"
@@ -42,6 +43,27 @@ var ErrNotDirectory = errors.New("not a directory: give the directory it is in")
 
 // ErrNotZip means that a working directory that is given as a package is none.
 var ErrNotZip = errors.New("not a zip file that can be unpacked")
+
+// NamesError means that files or directories have names that Ray cannot unpack, with a backslash or not in UTF-8.
+type NamesError struct {
+	// Names are all of them, relative to the directory, without those below a directory of such a name.
+	Names []string
+}
+
+func (e *NamesError) Error() string { return "Ray cannot unpack the names " + e.List() }
+
+// List is the names in quotes, with commas; only the first ones of many.
+func (e *NamesError) List() string {
+	const most = 100
+	quoted := make([]string, 0, most)
+	for i, name := range e.Names {
+		if i == most {
+			return fmt.Sprintf("%s and %d more", strings.Join(quoted, ", "), len(e.Names)-most)
+		}
+		quoted = append(quoted, fmt.Sprintf("%q", name))
+	}
+	return strings.Join(quoted, ", ")
+}
 
 // Options configures a package. The zero value is good.
 type Options struct {
@@ -162,6 +184,27 @@ func archive(path string, opts Options) (*Package, error) {
 	}
 	pkg.URI = "gcs://_ray_pkg_" + pkg.sum[:32] + ".zip"
 	return pkg, nil
+}
+
+// Missing returns which of the paths, with slashes, are neither a file nor a directory in the package at path.
+func Missing(path string, paths []string) (missing []string, err error) {
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	content, err := zip.OpenReader(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the package %s: %w", path, err)
+	}
+	defer func() { _ = content.Close() }() // it was only read
+	for _, wanted := range paths {
+		has := func(f *zip.File) bool {
+			return wanted == "." || f.Name == wanted || strings.HasPrefix(f.Name, strings.TrimSuffix(wanted, "/")+"/")
+		}
+		if !slices.ContainsFunc(content.File, has) {
+			missing = append(missing, wanted)
+		}
+	}
+	return missing, nil
 }
 
 var uri = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)

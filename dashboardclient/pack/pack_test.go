@@ -240,6 +240,27 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
+// TestNames: all names that Ray cannot unpack are told at once, once each; excluded ones do not matter.
+func TestNames(t *testing.T) {
+	root := tree(t, map[string]string{"a\\b": "", "good": "", "sub/\xff": "", "sub\\c/in\\side": "", "x\\y.log": ""})
+	opts := Options{CacheDir: t.TempDir(), Excludes: []string{"*.log"}}
+	var names *NamesError
+	if _, err := WorkingDir(t.Context(), root, opts); !errors.As(err, &names) || names.List() != `"a\\b", "sub/\xff", "sub\\c"` {
+		t.Errorf("%v", err)
+	}
+	if _, err := Module(t.Context(), filepath.Join(root, "sub\\c"), opts); !errors.As(err, &names) || names.Names[0] != `sub\c` {
+		t.Errorf("the directory itself: %v", err)
+	}
+	if list := (&NamesError{make([]string, 102)}).List(); !strings.HasSuffix(list, `"", "" and 2 more`) {
+		t.Error(list)
+	}
+	must(t, os.RemoveAll(filepath.Join(root, "sub")))
+	opts.Excludes = append(opts.Excludes, `*\\*`)
+	if got := contentsOf(t, packed(t, root, opts)); len(got) != 1 {
+		t.Errorf("excluded: %v", got)
+	}
+}
+
 func TestModule(t *testing.T) {
 	root := tree(t, map[string]string{"lib/__init__.py": "1", "lib/m/n.py": "2", "single.py": "3", "other.py": "4", "x.txt": "", "w-1-py3-none-any.whl": "5"})
 	opts := Options{CacheDir: t.TempDir()}

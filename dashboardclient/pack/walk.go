@@ -35,6 +35,7 @@ type walker struct {
 	opts   Options
 	src    source
 	files  []file
+	names  []string   // that Ray cannot unpack
 	within []identity // the directories from root to here, to detect links to a parent
 }
 
@@ -49,8 +50,14 @@ func walk(ctx context.Context, src source, opts Options) ([]file, error) {
 	if err != nil {
 		return nil, readable(err)
 	}
+	if !unpackable(src.prefix) {
+		w.names = append(w.names, src.prefix)
+	}
 	if err := w.directory(src.root, "", outer); err != nil {
 		return nil, err
+	}
+	if len(w.names) > 0 {
+		return nil, &NamesError{w.names}
 	}
 	return w.files, nil
 }
@@ -102,8 +109,9 @@ func (w *walker) entry(dir, name string, entry fs.DirEntry, r rules) error {
 	if err != nil {
 		return readable(err)
 	}
-	if !utf8.ValidString(name) || strings.Contains(name, `\`) {
-		return fmt.Errorf("the name %q cannot be unpacked by Ray: rename or exclude it", name)
+	if !unpackable(name) {
+		w.names = append(w.names, name)
+		return nil
 	}
 	switch {
 	case info.IsDir():
@@ -115,6 +123,9 @@ func (w *walker) entry(dir, name string, entry fs.DirEntry, r rules) error {
 	}
 	return nil
 }
+
+// unpackable reports whether Ray makes a file of this name: its zip files have names in UTF-8, in which it takes a backslash for a slash.
+func unpackable(name string) bool { return utf8.ValidString(name) && !strings.Contains(name, `\`) }
 
 func (w *walker) subdirectory(path, relative string, info fs.FileInfo, r rules) error {
 	self := identify(info)

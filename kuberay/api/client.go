@@ -22,6 +22,7 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay/gang"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
+	"github.com/rayctl/rayctl/kuberay/newer"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/transport"
 	"github.com/rayctl/rayctl/launcher"
@@ -134,12 +135,18 @@ func (c *Client) Discover(ctx context.Context) error {
 
 // Create sends an object with strict field validation: a server that does not know a field must not drop it in silence.
 func (c *Client) Create(ctx context.Context, r schema.GroupVersionResource, object runtime.Object) (*unstructured.Unstructured, error) {
+	return c.createWith(ctx, r, object, nil)
+}
+
+// createWith is Create with fields that the object's type does not have.
+func (c *Client) createWith(ctx context.Context, r schema.GroupVersionResource, object runtime.Object, more []newer.Field) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", r.Resource, err)
 	}
 	unstructured.RemoveNestedField(content, "status")
 	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	newer.Into(content, more)
 	out, err := c.Dynamic.Resource(r).Namespace(c.Namespace).Create(ctx, &unstructured.Unstructured{Object: content},
 		metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict, FieldManager: objects.ManagedBy, DryRun: c.dryRun})
 	if err != nil {

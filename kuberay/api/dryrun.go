@@ -36,7 +36,7 @@ func (c *Client) DryRun(ctx context.Context, p *objects.Plan) (kinds []string, e
 		_, known := resources[kind]
 		switch {
 		case isCluster:
-			_, err = dry.CreateRayCluster(ctx, rc.DeepCopy())
+			_, err = dry.CreateRayCluster(ctx, rc.DeepCopy(), p.Newer())
 		case known:
 			err = dry.CreateOnly(ctx, resources[kind], o.Object)
 		default: // what holds the pods together

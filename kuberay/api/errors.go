@@ -44,7 +44,7 @@ func Explain(err error, verb, resource string, c *Client) error {
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		hint := "compare `rayctl render` with the fields that the cluster's version has"
 		if strings.Contains(text, "unknown field") {
-			hint = "the CRD on the cluster is older than that: upgrade KubeRay, or leave the field out"
+			hint = "the field is mistyped, or the CRD on the cluster is older than that: correct it, upgrade KubeRay, or leave it out"
 		}
 		return launcher.Fail(runstate.CodeSpec, err, hint, "Kubernetes refuses the %s: %s", resource, text)
 	case apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsServiceUnavailable(err), apierrors.IsTimeout(err), apierrors.IsInternalError(err):

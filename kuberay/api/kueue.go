@@ -20,7 +20,7 @@ func (c *Client) Kueue(ctx context.Context, p *objects.Plan) (k objects.Kueue) {
 	}
 	if rc, err := p.RayCluster(); err == nil && !ptr.Deref(rc.Spec.Suspend, false) {
 		rc.Name, rc.GenerateName = "", rc.Name+"-"
-		created, err := c.dry().CreateRayCluster(ctx, rc)
+		created, err := c.dry().CreateRayCluster(ctx, rc, p.Newer())
 		k.Cluster = holdOf(created, err)
 	}
 	if kuberayspec.Of(p.Spec).Keeper != objects.KeeperNone {

@@ -11,18 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/rayctl/rayctl/kuberay/newer"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 )
 
-// CreateRayCluster creates it as it is, or as an older KubeRay takes it.
-func (c *Client) CreateRayCluster(ctx context.Context, rc *rayv1.RayCluster) (*unstructured.Unstructured, error) {
-	created, err := c.Create(ctx, RayClusters, rc)
+// CreateRayCluster creates it as it is, with the fields of a newer KubeRay, or as an older KubeRay takes it.
+func (c *Client) CreateRayCluster(ctx context.Context, rc *rayv1.RayCluster, more []newer.Field) (*unstructured.Unstructured, error) {
+	created, err := c.createWith(ctx, RayClusters, rc, more)
 	if !lacksAuthOptions(err) || rc.Spec.AuthOptions.SecretName == nil {
 		return created, err
 	}
 	objects.TokenByEnvironment(rc)
-	return c.Create(ctx, RayClusters, rc)
+	return c.createWith(ctx, RayClusters, rc, more)
 }
 
 // lacksAuthOptions reports whether the API server refused spec.authOptions: the CRD is of a KubeRay before 1.5. Strict validation, with which

@@ -22,6 +22,7 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
+	"github.com/rayctl/rayctl/kuberay/newer"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -177,16 +178,16 @@ func ownedBy(job *batchv1.Job) metav1.OwnerReference {
 // suspended one. "" for what could not be created.
 func tryOperator(ctx context.Context, c *api.Client, p *objects.Plan, m metav1.ObjectMeta) ([]launcher.Check, types.UID) {
 	check := launcher.Check{Name: "KubeRay", Hint: "check that the operator runs and watches this namespace"}
-	rc, whole := suspended(m), (*rayv1.RayCluster)(nil)
+	rc, whole, more := suspended(m), (*rayv1.RayCluster)(nil), []newer.Field(nil)
 	if p != nil {
 		var err error
 		if whole, err = p.RayCluster(); err != nil {
 			return []launcher.Check{failed(check.Name, err)}, ""
 		}
-		rc = gated(whole, m)
+		rc, more = gated(whole, m), p.Newer()
 	}
 	token := rc.Spec.AuthOptions != nil
-	created, err := c.CreateRayCluster(ctx, rc)
+	created, err := c.CreateRayCluster(ctx, rc, more)
 	if err != nil {
 		return []launcher.Check{failed(check.Name, err)}, ""
 	}

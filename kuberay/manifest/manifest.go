@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -17,8 +18,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	kyaml "sigs.k8s.io/yaml"
 
+	"github.com/rayctl/rayctl/kuberay/newer"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -40,6 +41,8 @@ type Manifest struct {
 	Keys []Key
 	// Notes are sentences for the user about what is in the file and has no effect.
 	Notes []string
+
+	data []byte // of the file
 }
 
 // Key is a key of the cluster file with its value: text for keys with a single value, JSON for others.
@@ -50,13 +53,14 @@ type object struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        metav1.ObjectMeta `json:"metadata"`
 	text            []byte            // as JSON
+	index           int               // among the documents that are not empty
 }
 
 // Detect returns nil if the file is no Kubernetes manifest, also if it is no YAML: then the cluster file's parser reports the error.
 func Detect(name string, data []byte) (*Manifest, error) {
-	objects, ok := split(data)
-	if !ok {
-		return nil, nil
+	objects, ok, err := split(name, data)
+	if !ok || err != nil {
+		return nil, err
 	}
 	var main *object
 	var rest []object
@@ -73,7 +77,7 @@ func Detect(name string, data []byte) (*Manifest, error) {
 	if main == nil {
 		return nil, notOurs(name, rest)
 	}
-	m := &Manifest{File: name, Kind: main.Kind, Name: cmp.Or(main.Metadata.Name, strings.TrimRight(main.Metadata.GenerateName, "-"))}
+	m := &Manifest{File: name, data: data, Kind: main.Kind, Name: cmp.Or(main.Metadata.Name, strings.TrimRight(main.Metadata.GenerateName, "-"))}
 	if err := m.read(main, rest); err != nil {
 		return nil, err
 	}
@@ -81,17 +85,17 @@ func Detect(name string, data []byte) (*Manifest, error) {
 }
 
 // split reads the documents of a file; false if it is no list of objects.
-func split(data []byte) ([]object, bool) {
+func split(file string, data []byte) ([]object, bool, error) {
 	var out []object
 	dec := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
 	for {
 		var raw json.RawMessage
 		err := dec.Decode(&raw)
 		if errors.Is(err, io.EOF) {
-			return out, true
+			return out, true, nil
 		}
 		if err != nil {
-			return nil, false
+			return nil, false, nil //nolint:nilerr // the cluster file's parser reports it
 		}
 		var o object
 		if len(raw) == 0 || string(raw) == "null" {
@@ -99,15 +103,19 @@ func split(data []byte) ([]object, bool) {
 		}
 		// A cluster file has no kind; its other keys are validated elsewhere.
 		if json.Unmarshal(raw, &o.TypeMeta) != nil || o.Kind == "" {
-			return nil, false
+			return nil, false, nil
 		}
 		var meta struct {
 			Metadata metav1.ObjectMeta `json:"metadata"`
 		}
-		if json.Unmarshal(raw, &meta) != nil {
-			return nil, false
+		o.text, o.index = raw, len(out)
+		if err := json.Unmarshal(raw, &meta); err != nil {
+			if o.APIVersion == "" { // a cluster file with a key too many
+				return nil, false, nil
+			}
+			return nil, false, wrongValue(file, data, o, &meta, err)
 		}
-		o.Metadata, o.text = meta.Metadata, raw
+		o.Metadata = meta.Metadata
 		out = append(out, o)
 	}
 }
@@ -140,8 +148,7 @@ func (m *Manifest) read(main *object, rest []object) error {
 	if ns := main.Metadata.Namespace; ns != "" {
 		m.set("kuberay.namespace", ns)
 	}
-	m.setAll("labels", main.Metadata.Labels)
-	m.setAll("kuberay.annotations", withoutKubectl(main.Metadata.Annotations))
+	m.setMetadata(main.Metadata)
 	if err := m.readMain(main); err != nil {
 		return err
 	}
@@ -151,12 +158,12 @@ func (m *Manifest) read(main *object, rest []object) error {
 func (m *Manifest) readMain(main *object) error {
 	if main.Kind == KindRayJob {
 		var job rayv1.RayJob
-		if err := m.strict(main.text, &job); err != nil {
+		if err := m.strict(*main, &job, "spec", "rayClusterSpec"); err != nil {
 			return err
 		}
 		return m.readJob(main.text, &job.Spec)
 	}
-	if err := m.strict(main.text, &rayv1.RayCluster{}); err != nil {
+	if err := m.strict(*main, &rayv1.RayCluster{}, "spec"); err != nil {
 		return err
 	}
 	return m.setCluster(main.text, "spec")
@@ -200,7 +207,7 @@ func (m *Manifest) readRest(rest []object) error {
 	for _, o := range rest {
 		var c corev1.ConfigMap
 		if o.Kind == "ConfigMap" && o.APIVersion == "v1" {
-			if err := m.strict(o.text, &c); err != nil {
+			if err := m.strict(o, &c); err != nil {
 				return err
 			}
 		}
@@ -223,13 +230,28 @@ func (m *Manifest) readRest(rest []object) error {
 	return nil
 }
 
-// strict decodes what rayctl must understand; a field that it does not know must not get lost.
-func (m *Manifest) strict(text []byte, into any) error {
-	if err := kyaml.UnmarshalStrict(text, into); err != nil {
-		return m.errorf("compare it with KubeRay's reference of ray.io/v1", "%v", strings.TrimPrefix(err.Error(), "error unmarshaling JSON: while decoding JSON: json: "))
+// strict decodes what rayctl must understand, as the API server does; a field that it does not know must not get lost. Those of the RayCluster, below inCluster,
+// may be of a newer KubeRay: they are only noted, as objects.Adopt keeps them for the API server.
+func (m *Manifest) strict(o object, into any, inCluster ...any) error {
+	unknown, err := newer.Decode(o.text, into)
+	if err != nil {
+		return wrongValue(m.File, m.data, o, reflect.New(reflect.TypeOf(into).Elem()).Interface(), err)
+	}
+	var names []string
+	for _, path := range unknown {
+		line := lineOf(m.data, o.index, path)
+		if len(inCluster) == 0 || len(path) <= len(inCluster) || !slices.Equal(path[:len(inCluster)], inCluster) {
+			return &spec.Error{File: m.File, Line: line, Path: shown(path), Msg: "is no field of " + o.Kind, Hint: compare}
+		}
+		names = append(names, fmt.Sprintf("%s (line %d)", shown(path), line))
+	}
+	if len(names) > 0 {
+		m.note("%s: not in KubeRay 1.6, whose fields rayctl knows; Kubernetes gets it as it is, and refuses what its KubeRay does not have", strings.Join(names, ", "))
 	}
 	return nil
 }
+
+const compare = "compare it with KubeRay's reference of ray.io/v1"
 
 func (m *Manifest) set(path, value string) { m.Keys = append(m.Keys, Key{path, value}) }
 
@@ -247,9 +269,35 @@ func (m *Manifest) errorf(hint, format string, args ...any) error {
 	return &spec.Error{File: m.File, Msg: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// withoutKubectl leaves out what `kubectl apply` notes for itself: the whole object once more.
-func withoutKubectl(all map[string]string) map[string]string {
-	out := maps.Clone(all)
-	delete(out, corev1.LastAppliedConfigAnnotation)
-	return out
+// owners are those whose labels and annotations, with these names or below them, mean that an object is theirs: they would prune what rayctl makes, as it is not
+// among their files. The last is of kubectl, Kustomize and Config Sync.
+var owners = []string{"argocd.argoproj.io", "helm.sh", "meta.helm.sh", "fluxcd.io", "toolkit.fluxcd.io", "config.k8s.io"}
+
+func isOwners(key string) bool {
+	if key == "app.kubernetes.io/managed-by" || key == "app.kubernetes.io/instance" { // Helm's, and what Argo CD finds its objects by
+		return true
+	}
+	domain, _, _ := strings.Cut(key, "/")
+	return slices.ContainsFunc(owners, func(owner string) bool { return domain == owner || strings.HasSuffix(domain, "."+owner) })
+}
+
+// setMetadata takes the object's labels and annotations, without what others own it by, and without what `kubectl apply` notes for itself: the whole object.
+func (m *Manifest) setMetadata(meta metav1.ObjectMeta) {
+	var left []string
+	take := func(path string, values map[string]string) {
+		for _, k := range slices.Sorted(maps.Keys(values)) {
+			switch {
+			case isOwners(k):
+				left = append(left, k)
+			case k != corev1.LastAppliedConfigAnnotation:
+				m.set(path+"."+k, values[k])
+			}
+		}
+	}
+	take("labels", meta.Labels)
+	take("kuberay.annotations", meta.Annotations)
+	if len(left) > 0 {
+		slices.Sort(left)
+		m.note("labels and annotations by which others own the file's object are left out: %s", strings.Join(slices.Compact(left), ", "))
+	}
 }

@@ -3,6 +3,8 @@ package manifest
 import (
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 const cluster = `headGroupSpec: {template: {spec: {containers: [{name: h, image: "rayproject/ray:2.60.0"}]}}}`
@@ -97,7 +99,8 @@ func TestRefused(t *testing.T) {
 		return "apiVersion: ray.io/v1\nkind: RayJob\nmetadata: {name: j}\nspec:\n  rayClusterSpec: {" + cluster + "}\n" + more
 	}
 	for name, c := range map[string]struct{ text, want string }{
-		"unknown field":   {"apiVersion: ray.io/v1\nkind: RayCluster\nspec: {" + cluster + ", rayVersoin: 2.60.0}\n", `unknown field "rayVersoin"`},
+		"unknown field":   {rayJob("  entrypiont: x\n"), "f.yaml:6: spec.entrypiont: is no field of RayJob: compare it"},
+		"beside the spec": {"apiVersion: ray.io/v1\nkind: RayCluster\nspek: {}\nspec: {" + cluster + "}\n", "f.yaml:3: spek: is no field of RayCluster"},
 		"old API":         {"apiVersion: ray.io/v1alpha1\nkind: RayCluster\nspec: {" + cluster + "}\n", "ray.io/v1alpha1"},
 		"no spec":         {"apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: x}\n", "has no spec"},
 		"existing":        {rayJob("  clusterSelector: {a: b}\n"), "clusterSelector"},
@@ -107,7 +110,8 @@ func TestRefused(t *testing.T) {
 		"their packages":  {rayJob("  runtimeEnvYAML: 'pip: {packages: /a/r.txt}'\n"), "pip.packages of runtimeEnvYAML is the file /a/r.txt"},
 		"their conda":     {rayJob("  runtimeEnvYAML: 'conda: environment.yml'\n"), "conda of runtimeEnvYAML is the file environment.yml"},
 		"bad runtime env": {rayJob("  runtimeEnvYAML: '[1]'\n"), "runtimeEnvYAML cannot be read"},
-		"bad env":         {rayJob("  runtimeEnvYAML: 'env_vars: [a]'\n"), "env_vars of runtimeEnvYAML"},
+		"bad env":         {rayJob("  runtimeEnvYAML: 'env_vars: [a]'\n"), "env_vars of runtimeEnvYAML is not a map of texts: write it so"},
+		"number in env":   {rayJob("  runtimeEnvYAML: 'env_vars: {A: 1}'\n"), "env_vars of runtimeEnvYAML is not a map of texts: write it so, numbers and true in quotes"},
 		"no API":          {"kind: RayJob\nspec: {}\n", `is a RayJob with apiVersion ""`},
 		"service":         {"apiVersion: ray.io/v1\nkind: RayService\n", "which rayctl does not launch"},
 	} {
@@ -119,6 +123,81 @@ func TestRefused(t *testing.T) {
 		if m, err := Detect("f.yaml", []byte(text)); m != nil || err != nil {
 			t.Errorf("%q: %v, %v", text, m, err)
 		}
+	}
+}
+
+// TestOwners: what Argo CD, Helm and Flux know their objects by is not copied, or they would prune what rayctl makes; other labels and annotations are.
+func TestOwners(t *testing.T) {
+	m, err := Detect("f.yaml", []byte("apiVersion: ray.io/v1\nkind: RayCluster\nmetadata:\n  name: x\n"+
+		"  labels: {app.kubernetes.io/managed-by: Helm, app.kubernetes.io/instance: i, helm.sh/chart: c, kustomize.toolkit.fluxcd.io/name: k, argocd.argoproj.io/instance: i, app.kubernetes.io/name: nm, team: rl}\n"+
+		"  annotations: {meta.helm.sh/release-name: r, argocd.argoproj.io/tracking-id: 'i:ray.io/RayCluster:ns/x', fluxcd.io/sync-checksum: c, kustomize.toolkit.fluxcd.io/prune: disabled, config.k8s.io/owning-inventory: i, note: x1}\n"+
+		"spec: {"+cluster+"}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := keys(m)
+	delete(got, "kuberay.rayCluster")
+	if d := cmp.Diff(map[string]string{"name": "x", "labels.app.kubernetes.io/name": "nm", "labels.team": "rl", "kuberay.annotations.note": "x1"}, got); d != "" {
+		t.Error(d)
+	}
+	const want = "f.yaml: labels and annotations by which others own the file's object are left out: app.kubernetes.io/instance, app.kubernetes.io/managed-by, argocd.argoproj.io/instance, argocd.argoproj.io/tracking-id, " +
+		"config.k8s.io/owning-inventory, fluxcd.io/sync-checksum, helm.sh/chart, kustomize.toolkit.fluxcd.io/name, kustomize.toolkit.fluxcd.io/prune, meta.helm.sh/release-name"
+	if d := cmp.Diff([]string{want}, m.Notes); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestNewerFields: fields that a newer KubeRay may have are noted with their places, and are in what is launched.
+func TestNewerFields(t *testing.T) {
+	const newer = "networkPolicy: {mode: DenyAll}, gcsFaultToleranceOptions: {redisAddress: r, backend: rocksdb}, workerGroupSpecs: [{groupName: a, template: {spec: {containers: []}}, drain: true}], "
+	for kind, text := range map[string]string{
+		"spec.":                "apiVersion: ray.io/v1\nkind: RayCluster\nspec: {" + newer + cluster + "}\n",
+		"spec.rayClusterSpec.": "apiVersion: ray.io/v1\nkind: RayJob\nspec: {entrypoint: a,\n rayClusterSpec: {" + newer + cluster + "}}\n",
+	} {
+		m, err := Detect("f.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		notes, rc := strings.Join(m.Notes, "\n"), keys(m)["kuberay.rayCluster"]
+		for _, field := range []string{"networkPolicy", "gcsFaultToleranceOptions.backend", "workerGroupSpecs[0].drain"} {
+			if !strings.Contains(notes, kind+field+" (line ") {
+				t.Errorf("%s%s: %s", kind, field, notes)
+			}
+		}
+		if len(m.Notes) != 1 || !strings.Contains(notes, "refuses what its KubeRay does not have") || !strings.Contains(rc, "DenyAll") || !strings.Contains(rc, "rocksdb") {
+			t.Errorf("%s\n%s", notes, rc)
+		}
+	}
+}
+
+// TestPlaces: a wrong value is named by line and path, without Go's types.
+func TestPlaces(t *testing.T) {
+	const head = "# a file\n---\napiVersion: v1\nkind: Secret\n---\napiVersion: ray.io/v1\nkind: RayCluster\nmetadata:\n  name: x\n"
+	const pods = "  headGroupSpec:\n    template: {spec: {containers: [{name: h, image: i}]}}\n  workerGroupSpecs:\n  - groupName: a\n    replicas: 1\n    template: {spec: {containers: [{name: h, image: i}]}}\n"
+	for text, want := range map[string]string{
+		"  annotations:\n    prometheus.io/port: 8080\nspec:\n" + pods:       "f.yaml:11: metadata.annotations.prometheus.io/port: must be a text, not a number: write it in quotes",
+		"  labels: {a: b, c: true}\nspec:\n" + pods:                          "f.yaml:10: metadata.labels.c: must be a text, not true or false: write it in quotes",
+		"  labels: [a]\nspec:\n" + pods:                                      "f.yaml:10: metadata.labels: must be a map of keys, not a list: compare it",
+		"spec:\n  rayVersion: 2.60\n" + pods:                                 "f.yaml:11: spec.rayVersion: must be a text, not a number: write it in quotes",
+		"spec:\n" + pods + "  - groupName: b\n    replicas: '2'\n":           "f.yaml:18: spec.workerGroupSpecs[1].replicas: must be a number, not a text: compare it",
+		"spec:\n" + pods + "    rayStartParams: {num-cpus: 0}\n":             "f.yaml:17: spec.workerGroupSpecs[0].rayStartParams.num-cpus: must be a text, not a number",
+		"spec:\n" + pods + "  enableInTreeAutoscaling: [1, {a: [2]}, 'x']\n": "f.yaml:17: spec.enableInTreeAutoscaling: must be true or false, not a list",
+	} {
+		_, err := Detect("f.yaml", []byte(head+text))
+		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "Go ") {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// TestKeysOfYAML11: what older YAML takes for true and false are names of variables.
+func TestKeysOfYAML11(t *testing.T) {
+	m, err := Detect("j.yaml", []byte("apiVersion: ray.io/v1\nkind: RayJob\nspec:\n  entrypoint: a\n  runtimeEnvYAML: |\n    env_vars:\n      N: \"4\"\n      y: on\n      A: yes\n  rayClusterSpec: {"+cluster+"}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := keys(m); got["job.env.N"] != "4" || got["job.env.y"] != "on" || got["job.env.A"] != "yes" {
+		t.Errorf("%v", got)
 	}
 }
 

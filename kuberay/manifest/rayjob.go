@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
-	kyaml "sigs.k8s.io/yaml"
 
 	"github.com/rayctl/rayctl/launcher/spec"
 )
@@ -79,16 +78,23 @@ type runtimeEnv struct {
 
 // readRuntimeEnv is Ray's runtime_env as YAML text. A working directory in it is a URI, or one that the image has.
 func (m *Manifest) readRuntimeEnv(text string) error {
-	r := runtimeEnv{}
-	if err := kyaml.Unmarshal([]byte(text), &r.rest); err != nil {
-		return m.errorf("it is Ray's runtime_env as YAML text", "runtimeEnvYAML cannot be read: %v", err)
+	const what = "it is Ray's runtime_env as YAML text"
+	r := runtimeEnv{rest: map[string]any{}}
+	value, err := spec.PlainYAML(text) // for which N and yes are texts, as for Ray; sigs.k8s.io/yaml makes a key N false
+	if err != nil {
+		return m.errorf(what, "runtimeEnvYAML cannot be read: %v", err)
+	}
+	if keys, ok := value.(map[string]any); ok {
+		r.rest = keys
+	} else if value != nil {
+		return m.errorf(what, "runtimeEnvYAML cannot be read: it is not a map of keys")
 	}
 	for _, known := range []struct {
-		key  string
-		into any
-	}{{"working_dir", &r.workingDir}, {"py_modules", &r.modules}, {"excludes", &r.excludes}, {"env_vars", &r.env}} {
+		key, form string
+		into      any
+	}{{"working_dir", "a text", &r.workingDir}, {"py_modules", "a list of texts", &r.modules}, {"excludes", "a list of texts", &r.excludes}, {"env_vars", "a map of texts", &r.env}} {
 		if err := take(r.rest, known.key, known.into); err != nil {
-			return m.errorf("see Ray's documentation of runtime environments", "%s of runtimeEnvYAML cannot be read: %v", known.key, err)
+			return m.errorf("write it so, numbers and true in quotes", "%s of runtimeEnvYAML is not %s", known.key, known.form)
 		}
 	}
 	if err := m.setWorkingDir(r.workingDir); err != nil {

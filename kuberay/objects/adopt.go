@@ -15,6 +15,7 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay/gang"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
+	"github.com/rayctl/rayctl/kuberay/newer"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -24,6 +25,7 @@ import (
 // Adopted is a RayCluster's spec that came with the cluster file and is taken as it is.
 type Adopted struct {
 	spec  rayv1.RayClusterSpec
+	newer []newer.Field // of the RayCluster, which spec has no room for
 	Token TokenSource
 }
 
@@ -38,7 +40,7 @@ func Adopt(s *spec.ClusterSpec) (*Adopted, error) {
 		return nil, badCluster("", "%v", err)
 	}
 	a := &Adopted{}
-	if err := kyaml.UnmarshalStrict(text, &a.spec); err != nil {
+	if err := a.read(text); err != nil {
 		return nil, badCluster("", "%v", err)
 	}
 	head := &a.spec.HeadGroupSpec.Template
@@ -59,6 +61,33 @@ func Adopt(s *spec.ClusterSpec) (*Adopted, error) {
 	}
 	a.Token, err = TokenOf(&a.spec)
 	return a, err
+}
+
+// read decodes the spec. Fields that a newer KubeRay may have are kept for the API server, which refuses what it does not know. A cluster file may have numbers
+// where the spec has texts; then all fields must be known.
+func (a *Adopted) read(text []byte) error {
+	unknown, err := newer.Decode(text, &a.spec)
+	if err != nil {
+		a.spec = rayv1.RayClusterSpec{}
+		return kyaml.UnmarshalStrict(text, &a.spec)
+	}
+	var whole any
+	if err := json.Unmarshal(text, &whole); err != nil {
+		return err
+	}
+	a.newer = newer.Fields(whole, unknown)
+	for i, f := range a.newer {
+		a.newer[i].Path = append(newer.Path{"spec"}, f.Path...)
+	}
+	return nil
+}
+
+// Newer are the fields of the plan's RayCluster that its Go type does not have.
+func (p *Plan) Newer() []newer.Field {
+	if p.Adopted == nil {
+		return nil
+	}
+	return p.Adopted.newer
 }
 
 func badCluster(hint, format string, args ...any) error {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,6 +14,7 @@ import (
 	kyaml "sigs.k8s.io/yaml"
 
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
+	"github.com/rayctl/rayctl/kuberay/newer"
 	"github.com/rayctl/rayctl/launcher"
 )
 
@@ -30,6 +32,9 @@ func Render(p *Plan) ([]launcher.File, error) {
 		content, err := applicable(o.Object)
 		if err != nil {
 			return nil, fmt.Errorf("render %s: %w", o.name, err)
+		}
+		if _, isCluster := o.Object.(*rayv1.RayCluster); isCluster {
+			newer.Into(content, p.Newer())
 		}
 		text, err := kyaml.Marshal(content)
 		if err != nil {

@@ -21,6 +21,27 @@ const (
 	safeToEvict  = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 )
 
+// TestNewerFields: fields of the RayCluster that rayctl's KubeRay does not have are in what is created, also where rayctl changes what is around them.
+func TestNewerFields(t *testing.T) {
+	const text = "name: x\nlauncher: kuberay\nkuberay:\n  patch: {spec: {rayVersion: 2.59.0}}\n  rayCluster:\n    rayVersion: 2.60.0\n    networkPolicy: {mode: DenyAll}\n    gcsFaultToleranceOptions: {backend: rocksdb}\n" +
+		"    headGroupSpec: {rayStartParams: {}, template: {spec: {containers: [{name: h, image: 'rayproject/ray:2.60.0', wasm: true}]}}}\n" +
+		"    workerGroupSpecs: [{groupName: a, replicas: 1, minReplicas: 1, maxReplicas: 1, drain: 5, rayStartParams: {}, template: {spec: {containers: [{name: h, image: 'rayproject/ray:2.60.0'}]}}}]\n"
+	p, err := NewPlan(spec.For(decode(t, text), kuberayspec.Name), "rl", "ann@laptop", gangs(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := Render(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(files, func(f launcher.File) bool { return f.Name == "raycluster.yaml" })
+	for _, want := range []string{"\n  networkPolicy:\n    mode: DenyAll\n", "\n    backend: rocksdb\n", "wasm: true\n", "drain: 5\n", "rayVersion: 2.59.0\n"} {
+		if !strings.Contains(string(files[i].Content), want) {
+			t.Errorf("%q is not in\n%s", want, files[i].Content)
+		}
+	}
+}
+
 // TestStaying: autoscalers leave the pods of a gang alone, also of a RayCluster that is taken as it is, unless the file sets the annotation itself.
 // TestNeverMade: a RayCluster of which KubeRay would make nothing is refused before anything is created.
 func TestNeverMade(t *testing.T) {

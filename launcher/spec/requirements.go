@@ -15,6 +15,8 @@ type Requirements struct {
 	File string
 	// Packages are the lines, as pip's requirements files have them, behind those of File.
 	Packages []string
+	// Dir is the directory of this machine that local paths in the lines are relative to; "": the current one. It is not part of the cluster file.
+	Dir string
 }
 
 var requirementsType = reflect.TypeFor[Requirements]()
@@ -44,7 +46,7 @@ func (r *Requirements) UnmarshalJSON(b []byte) error {
 
 // requirements decodes a list, or a text as the name of a file.
 func (d *decoder) requirements(n *node, v reflect.Value, path, pathTag string) {
-	r := Requirements{}
+	r := Requirements{Dir: n.origin.Dir}
 	switch {
 	case n.kind == listKind:
 		d.slice(n, reflect.ValueOf(&r.Packages).Elem(), path, "")

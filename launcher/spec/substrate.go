@@ -218,3 +218,9 @@ func Sources() map[string]string {
 func (s *Substrate) part(place string) reflect.Type {
 	return reflect.TypeOf(map[string]any{"cluster": s.Cluster, "node": s.Node, "mount": s.Mount, "gpuType": s.GPUType}[place])
 }
+
+// SharesFilesystem reports whether the nodes of the file's launcher have this machine's directories.
+func SharesFilesystem(s *ClusterSpec) bool {
+	shares := SubstrateOf(s.Launcher).SharesFilesystem
+	return shares != nil && shares(s)
+}

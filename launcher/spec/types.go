@@ -265,13 +265,15 @@ type Job struct {
 	// PyModules are directories, packages or URIs that are uploaded and importable in the job (py_modules of runtime_env).
 	PyModules []string `json:"pyModules,omitempty" path:"client"`
 	// Pip are requirements that Ray installs with pip for this job on every node (pip of runtime_env): a list, or the name of a requirements file, which
-	// is read on the client as Ray's SDK does, with the files that its -r lines name by a relative path; relative to the file. Excludes uv.
+	// is read on the client as Ray's SDK does, with the files that its -r lines name by a relative path; relative to the file. Local paths in requirements
+	// (-e ., ./vendor/x.whl, --find-links ./wheels, -c constraints.txt) are relative to the file, too: the nodes take what is below workingDir from there
+	// (Ray 2.10 and later), and elsewhere they need to have the client's directories. Excludes uv.
 	Pip Requirements `json:"pip,omitzero" path:"client"`
 	// Uv are requirements that Ray installs with uv for this job on every node (uv of runtime_env): a list, or the name of a requirements file, as for pip. Excludes pip.
 	Uv Requirements `json:"uv,omitzero" path:"client"`
 	// RuntimeEnv is passed on as Ray's runtime_env. The keys working_dir, env_vars, py_modules and excludes, and lists of pip and uv, are errors in it, as they have a
 	// field here. Files are read on the client as Ray's SDK does: requirements files (pip, pip.packages and uv), and a conda environment whose
-	// name ends in .yaml or .yml; relative to the file. Another text of conda is an environment that the nodes have.
+	// name ends in .yaml or .yml; relative to the file. Another text of conda is an environment that the nodes have. Other keys go to plugins, and are noted.
 	RuntimeEnv Object `json:"runtimeEnv,omitempty" path:"runtimeEnv"`
 	// Metadata is stored with the job by Ray's job API. Keys that begin with rayctl are reserved.
 	Metadata map[string]string `json:"metadata,omitempty"`

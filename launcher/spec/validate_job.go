@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher/spec/environ"
+	"github.com/rayctl/rayctl/launcher/spec/nearest"
 	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
@@ -93,7 +94,7 @@ func (v *Validator) outputDir(dir string) {
 func (v *Validator) requirements(p string, lines []string) {
 	for i, line := range lines {
 		option, file := IncludedFile(line)
-		v.FailIf(file != "", fmt.Sprintf("%s[%d]", p, i), "a requirements file is given instead of the list, as in "+p+": requirements.txt, or by the absolute path that it has on the nodes",
+		v.FailIf(file != "" && !strings.HasPrefix(strings.TrimLeft(option, "-"), "c"), fmt.Sprintf("%s[%d]", p, i), "a requirements file is given instead of the list, as in "+p+": requirements.txt, or by the absolute path that it has on the nodes",
 			"%s %s names a file that the nodes do not have", option, file)
 	}
 }
@@ -101,6 +102,37 @@ func (v *Validator) requirements(p string, lines []string) {
 // runtimeEnvFields are the keys of Ray's runtime_env that have a field in Job.
 var runtimeEnvFields = map[string]string{
 	"working_dir": "job.workingDir", "env_vars": "job.env", "py_modules": "job.pyModules", "excludes": "job.excludes", "pip": "job.pip", "uv": "job.uv",
+}
+
+// rayRuntimeEnv are the keys of a runtime_env in Ray 2.9 to 2.60 (RuntimeEnv.known_fields and the arguments of its constructor) that have no field in Job.
+var rayRuntimeEnv = []string{"py_executable", "java_jars", "conda", "container", "image_uri", "config", "worker_process_setup_hook", "nsight", "rocprof_sys", "mpi"}
+
+// UnknownRuntimeEnv are sentences about keys of job.runtimeEnv that Ray does not know. Ray hands them to plugins, and ignores them where there is none. at is
+// the place that sets a key.
+func UnknownRuntimeEnv(j *Job, at func(path string) string) (notes []string) {
+	known := slices.Concat(rayRuntimeEnv, slices.Sorted(maps.Keys(runtimeEnvFields)))
+	for _, k := range slices.Sorted(maps.Keys(j.RuntimeEnv)) {
+		if slices.Contains(known, k) || strings.HasPrefix(k, "_") { // Ray's own
+			continue
+		}
+		near := nearest.Of(k, known)
+		if near == "" {
+			for name, field := range runtimeEnvFields {
+				if field == "job."+nearest.Meaning(k) {
+					near = name
+				}
+			}
+		}
+		path, hint := Join("job.runtimeEnv", k), "Ray's keys are "+strings.Join(known, ", ")
+		switch field := runtimeEnvFields[near]; {
+		case field != "":
+			hint = fmt.Sprintf("did you mean %s (%s)?", near, field)
+		case near != "":
+			hint = fmt.Sprintf("did you mean %s?", near)
+		}
+		notes = append(notes, fmt.Sprintf("%s (%s) is no key of Ray's runtime_env, and has no effect unless the nodes' Ray has a plugin for it: %s", Printable(path), at(path), hint))
+	}
+	return notes
 }
 
 // usesOf explains how to use a field of Job in place of runtimeEnv's key, if its name is not enough.

@@ -121,7 +121,7 @@ func TestValidateAccepts(t *testing.T) {
 		"launcher: local\nhead: {cpus: 2}\nworkers: [{name: a, replicas: 0}]", "launcher: local\nhead: {on: head}\nworkers: [{name: a, replicas: 0, maxReplicas: 2}]",
 		"launcher: slurm\nhead: {on: head, early: true, memory: 1Gi}\nworkers: [{name: a}]", "launcher: local\nhead: {on: head}",
 		"job: {entrypoint: \"python -c '\\nprint(1)'\", env: {A: \"x\\n\\ty\"}, runtimeEnv: {pip: {packages: [a]}, config: {}}}",
-		"job: {outputDir: 's3://b/{name}'}", "slurm: {dir: ~/runs, extraArgs: [--mail-type=END, -x]}", "lifetime: {queue: unlimited, max: 0, total: 5d, idle: 0s}",
+		"job: {outputDir: 's3://b/{name}'}", "slurm: {dir: ~/runs, extraArgs: [--mail-type=END, -H]}", "lifetime: {queue: unlimited, max: 0, total: 5d, idle: 0s}",
 		"workers: [{name: a, replicas: 2, minReplicas: 1, maxReplicas: 4}]",
 	} {
 		s := mustDecode(t, text)

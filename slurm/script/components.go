@@ -64,9 +64,11 @@ func (p Plan) request(g spec.NodeGroup) Request {
 	if r.CPUs == 0 && !r.Whole {
 		r.CPUs = 1
 	}
-	if mebibytes := mebibytesOf(g); mebibytes > 0 {
+	switch mebibytes := mebibytesOf(g); {
+	case !r.Slurm.RequestsMemory():
+	case mebibytes > 0:
 		r.Memory = fmt.Sprintf("%dM", mebibytes)
-	} else if r.Whole {
+	case r.Whole:
 		r.Memory = "0" // all of the node's
 	}
 	if r.Constraint = r.Slurm.Constraint; g.GPUs > 0 {

@@ -46,6 +46,34 @@ func grpo() *spec.ClusterSpec {
 	}
 }
 
+// TestRequestsNoMemory: with slurm.requestMemory: false neither workers with memory nor whole nodes ask Slurm for it, and Ray is told of it all the same.
+func TestRequestsNoMemory(t *testing.T) {
+	none, exclusive := false, true
+	p := planFor(&spec.ClusterSpec{
+		Sections: slurmspec.In(&slurmspec.Section{Group: slurmspec.Group{RequestMemory: &none}}),
+		Workers:  []spec.WorkerGroup{group("a", 2, spec.NodeResources{CPUs: 2, Memory: resource.MustParse("4Gi")})},
+	})
+	if got := strings.Join(p.Directives(p.Components()[0], true), " "); strings.Contains(got, "--mem") || !strings.HasPrefix(got, "--ntasks=2 --cpus-per-task=2") {
+		t.Error(got)
+	}
+	if orders := p.Orders(); orders.Groups[0].Memory == nil || *orders.Groups[0].Memory != 4<<30 {
+		t.Errorf("%+v", orders.Groups)
+	}
+	p = planFor(&spec.ClusterSpec{
+		Sections: slurmspec.In(&slurmspec.Section{Group: slurmspec.Group{Exclusive: &exclusive}}),
+		Workers: []spec.WorkerGroup{
+			group("a", 1, spec.NodeResources{Sections: slurmspec.GroupIn(&slurmspec.Group{RequestMemory: &none})}), group("b", 1, spec.NodeResources{}),
+		},
+	})
+	got := [2]string{}
+	for i, c := range p.Components() {
+		got[i] = strings.Join(p.Directives(c, false), " ")
+	}
+	if strings.Contains(got[0], "--mem") || !strings.Contains(got[1], "--mem=0") {
+		t.Errorf("%q", got)
+	}
+}
+
 func durationPtr(d time.Duration) *units.Duration { v := units.Duration(d); return &v }
 
 func TestDirectives(t *testing.T) {

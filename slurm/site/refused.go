@@ -45,7 +45,7 @@ var refusals = []struct {
 	{"unrecognized option", "correct slurm.extraArgs", runstate.CodeSpec},
 	{"Invalid license", "correct --licenses in slurm.extraArgs; `scontrol show licenses` lists them", runstate.CodeSpec},
 	{"Invalid wckey", "correct --wckey in slurm.extraArgs; `sacctmgr show wckey` lists yours", runstate.CodeSpec},
-	{"Unspecified error", "the site has its own rules for jobs: set what it requires in slurm.comment or slurm.extraArgs (--wckey, --licenses, ...)", runstate.CodeSpec},
+	{"Unspecified error", "the site has its own rules for jobs: set what it requires in slurm.comment or slurm.extraArgs (--wckey, --licenses, ...), and slurm.requestMemory: false if it forbids --mem", runstate.CodeSpec},
 	{"invalid entry for --cluster", "correct slurm.cluster; `sacctmgr show cluster` lists the clusters", runstate.CodeSpec},
 	{"problem talking to the database", "try again when slurmdbd answers: it knows where the cluster of slurm.cluster, or of a federation, is", runstate.CodeUnreachable},
 	{"Slurm temporarily unable to accept job", "try again later", runstate.CodeUnreachable},

@@ -146,6 +146,9 @@ func For(s *spec.ClusterSpec, g spec.NodeGroup) Group {
 	if own.Exclusive != nil {
 		out.Exclusive = own.Exclusive
 	}
+	if own.RequestMemory != nil {
+		out.RequestMemory = own.RequestMemory
+	}
 	out.ExtraArgs = slices.Concat(out.ExtraArgs, own.ExtraArgs)
 	return out
 }

@@ -75,6 +75,41 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// TestExtraArgs: arguments that set what rayctl sets are refused with what to do instead, in all of their forms; others pass.
+func TestExtraArgs(t *testing.T) {
+	const sized = "launcher: slurm\nworkers: [{name: a, memory: 4Gi}, {name: b}]\n"
+	for args, want := range map[string]string{
+		"--chdir=/x": "use job.cwd", "-D/x": "use job.cwd", "-c4": "use workers[].cpus", "-c 4": "use workers[].cpus", "--cpus-per-gpu=2": "use workers[].cpus",
+		"--ntasks-per-node=2": "slurm.exclusive: true", "--export=NONE": "use slurm.keepEnv", "--gres=gpu:2": "use workers[].gpus and gpuType",
+		"--gres=tmpfs:100G,gpu:h100:2": "use workers[].gpus", "--gres=gres/gpu:2": "use workers[].gpus", "--gres=gpu": "use workers[].gpus",
+		"--gpus=2": "use workers[].gpus", "-G2": "use workers[].gpus", "--gpus-per-node=2": "use workers[].gpus", "--gpus-per-task=1": "use workers[].gpus",
+		"--partition=x": "use slurm.partition", "-px": "use slurm.partition", "-w n1": "use slurm.nodelist", "--exclusive": "use slurm.exclusive: true",
+		"--error=/x": "the run directory has the output", "--mem-per-gpu=1G": "slurm.requestMemory: false", "--mem=8G": "slurm.requestMemory: false",
+		"--test-only": "`rayctl doctor` tries the request",
+	} {
+		text := "slurm: {extraArgs: ['--nice=1', '" + args + "']}"
+		if err := spec.Validate(mustDecode(t, sized+text)); err == nil || !strings.HasPrefix(err.Error(), "slurm.extraArgs[1]: ") ||
+			!strings.Contains(err.Error(), " is set by rayctl: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", args, err, want)
+		}
+	}
+	for _, text := range []string{
+		sized + "slurm: {extraArgs: ['--gres=tmpfs:100G', '--gres-flags=enforce-binding', --exclusive=user, --threads-per-core=1, '--tmp=10G', -H, '--gpu-bind=closest', --segment=2]}",
+		sized + "slurm: {requestMemory: false, extraArgs: ['--mem-per-cpu=4G']}",
+		"launcher: slurm\nworkers: [{name: a, memory: 4Gi}, {name: b, slurm: {extraArgs: ['--mem-per-gpu=4G']}}]",
+		"launcher: slurm\nworkers: [{name: a, memory: 4Gi, slurm: {requestMemory: false, extraArgs: ['--mem-per-gpu=4G']}}]",
+		"launcher: slurm\nworkers: [{name: a}]\nslurm: {extraArgs: ['--mem=0']}",
+	} {
+		if err := spec.Validate(mustDecode(t, text)); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	err := spec.Validate(mustDecode(t, "launcher: slurm\nslurm: {exclusive: true}\nworkers: [{name: a, slurm: {extraArgs: [--mem=4G]}}]"))
+	if err == nil || !strings.Contains(err.Error(), "workers.a.slurm.extraArgs[0]: --mem is set by rayctl") {
+		t.Errorf("whole nodes: %v", err)
+	}
+}
+
 func TestScratch(t *testing.T) {
 	for _, dir := range []string{"/s/$USER/${SLURM_JOB_ID}", "$TMPDIR", "${TMPDIR}/ray", "/s/$SLURM_JOB_ID.x"} {
 		if err := spec.Validate(mustDecode(t, "slurm: {tmpDir: '"+dir+"'}")); err != nil {

@@ -111,6 +111,9 @@ type Group struct {
 	Constraint string `json:"constraint,omitempty"`
 	// Exclusive takes whole nodes (--exclusive), one worker each; then cpus and memory default to the node's. Default: false.
 	Exclusive *bool `json:"exclusive,omitempty"`
+	// RequestMemory asks Slurm for memory (--mem, --mem-per-cpu), also for that of whole nodes. With false, for sites that forbid these arguments, memory is
+	// only what Ray is told of a node, and Slurm gives what the site's rules give. Default: true.
+	RequestMemory *bool `json:"requestMemory,omitempty"`
 	// Nodelist is sbatch's --nodelist: nodes that must be used.
 	Nodelist string `json:"nodelist,omitempty"`
 	// Exclude is sbatch's --exclude: nodes that must not be used.
@@ -118,6 +121,7 @@ type Group struct {
 	// Switches is sbatch's --switches: the largest number of switches that should connect the nodes, and after @ the longest time to wait for that (1@10:00).
 	Switches string `json:"switches,omitempty"`
 	// ExtraArgs are further arguments of sbatch, such as --licenses=fluent:2, --wckey=project or --mail-type=END, one argument each. A group's are
-	// added to the cluster's. With slurmrestd only those are possible for which its API has a field.
+	// added to the cluster's. Arguments that rayctl sets itself, or that have a key, are errors. With slurmrestd only those are possible for which its API
+	// has a field.
 	ExtraArgs []string `json:"extraArgs,omitempty"`
 }

@@ -11,17 +11,6 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// managedSbatch maps arguments of sbatch that rayctl sets itself to the reason.
-var managedSbatch = map[string]string{
-	"--comment": "use slurm.comment", "--wrap": "rayctl brings its own script", "--array": "a cluster is one job", "-a": "a cluster is one job",
-	"--parsable": "rayctl reads sbatch's answer", "--wait": "rayctl watches the job", "-W": "rayctl watches the job",
-	"--job-name": "use name", "-J": "use name", "--time": "use lifetime.max", "-t": "use lifetime.max", "--deadline": "use lifetime.queue",
-	"--ntasks": "use workers[].replicas", "-n": "use workers[].replicas", "--nodes": "use workers[].replicas", "-N": "use workers[].replicas",
-	"--output": "the run directory has the output", "-o": "the run directory has the output", "--signal": "use job.grace",
-	"--clusters": "use slurm.cluster", "-M": "use slurm.cluster", "--cluster-constraint": "use slurm.cluster",
-	"--requeue": "use job.restarts", "--no-requeue": "use job.restarts",
-}
-
 var (
 	variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	ofSlurm  = regexp.MustCompile(`^(SLURM|SLURMD|SBATCH|SQUEUE|SCANCEL|SRUN|SALLOC|SPANK|PMI|PMIX|RAYCTL)_`)
@@ -57,7 +46,7 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 		v.FailIf(ofSlurm.MatchString(name), at, "leave it out", "%s is Slurm's own or rayctl's: another job's would change this one", name)
 	}
 	v.OneOf("slurm.job", c.Job, NewJob, CurrentJob)
-	extraArgs(v, "slurm", c.ExtraArgs)
+	extraArgs(v, "slurm", c.ExtraArgs, slices.ContainsFunc(s.NodeGroups(), func(g spec.NodeGroup) bool { return requestsMemory(s, g) }))
 	containerArgs(v, c)
 	v.FailIf(strings.HasPrefix(c.Python, "-") || strings.ContainsAny(c.Python, "\n\r\x00"), "slurm.python", "write it like /usr/bin/python3.9 or python3.9", "%q is not an interpreter", c.Python)
 	for name, t := range s.GPUTypes {
@@ -98,7 +87,7 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 			bindable(v, p+".objectSpillingDirectory", g.ObjectSpillingDirectory)
 		}
 		if own := GroupOf(g.Sections); own != nil {
-			extraArgs(v, p+".slurm", own.ExtraArgs)
+			extraArgs(v, p+".slurm", own.ExtraArgs, requestsMemory(s, g))
 		}
 	}
 }
@@ -120,20 +109,6 @@ func elastic(v *spec.Validator, s *spec.ClusterSpec, g spec.NodeGroup) {
 func validateMount(v *spec.Validator, path string, m *spec.Mount) {
 	if source := Source(m.Source.Sections); source != "" {
 		v.Absolute(path+".source.slurm", source)
-	}
-}
-
-func extraArgs(v *spec.Validator, p string, args []string) {
-	for i, a := range args {
-		ap := fmt.Sprintf("%s.extraArgs[%d]", p, i)
-		v.FailIf(!strings.HasPrefix(a, "-"), ap, "write option and value as one argument, like --segment=2", "%q is not an option", a)
-		name, _, _ := strings.Cut(a, "=")
-		if !strings.HasPrefix(name, "--") && len(name) > 2 {
-			name = name[:2]
-		}
-		if why, managed := managedSbatch[name]; managed {
-			v.Fail(ap, why, "%s is set by rayctl", name)
-		}
 	}
 }
 

@@ -51,6 +51,7 @@ kuberay/objects kuberay/transport
 kuberay/gang kuberay/pod
 kuberay/kuberayspec
 kuberay/manifest
+kuberay/newer
 
 tsp
 tsp/tspspec

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/dashboardclient/pack"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -82,10 +83,13 @@ func RememberRefused(a *app.App, s *spec.ClusterSpec) func(error) *launcher.Rece
 // Refused is the receipt of a launch that failed before anything was begun. s has only a name where the cluster file could not be read.
 func Refused(s *spec.ClusterSpec, began time.Time, err error) *launcher.Receipt {
 	cause, code := runstate.CauseStartFailed, launcher.ExitCode(err)
-	switch code {
-	case runstate.CodeInterrupted:
+	var names *pack.NamesError
+	switch {
+	case errors.As(err, &names):
+		cause = runstate.CausePackageFailed
+	case code == runstate.CodeInterrupted:
 		cause = runstate.CauseInterrupted
-	case runstate.CodeQueueTimeout:
+	case code == runstate.CodeQueueTimeout:
 		cause = runstate.CauseQueue
 	}
 	ended := time.Now().UTC()

@@ -17,60 +17,113 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// ReadJob replaces the names of requirements files and conda environments by the files' contents, as Ray's SDK does before it submits a job. The
-// error is an *Error with key and file.
-func ReadJob(j *spec.Job) error {
+// ReadJob replaces the names of requirements files and conda environments by the files' contents, as Ray's SDK does before it submits a job, and paths of this
+// machine in requirements by those that the nodes have. Paths in j.RuntimeEnv are relative to dir. The error is an *Error with key and file.
+func ReadJob(j *spec.Job, dir string, n Nodes) error {
+	n.WorkingDir = j.WorkingDir
 	for _, f := range []struct {
 		key string
 		in  *spec.Requirements
 	}{{"job.pip", &j.Pip}, {"job.uv", &j.Uv}} {
-		if f.in.File == "" {
-			continue
+		r := requirementsReader{key: f.key, nodes: n, base: f.in.Dir}
+		var lines []string
+		if f.in.File != "" {
+			var err error
+			if lines, err = r.once(f.in.File); err != nil {
+				return err
+			}
 		}
-		lines, err := readRequirements(f.key, f.in.File)
+		listed, err := r.here(f.in.Packages, "")
 		if err != nil {
 			return err
 		}
-		*f.in = spec.Requirements{Packages: append(lines, f.in.Packages...)}
+		*f.in = spec.Requirements{Packages: append(lines, listed...), Dir: f.in.Dir}
 	}
-	return ReadRuntimeEnv("job.runtimeEnv", "", j.RuntimeEnv)
+	return ReadRuntimeEnv("job.runtimeEnv", dir, j.RuntimeEnv, n)
 }
 
-// ReadRuntimeEnv replaces file names in a runtime_env by the files' contents. key is the runtime_env's own, for messages; relative names are
-// relative to dir, "" is the current directory.
-func ReadRuntimeEnv(key, dir string, env map[string]any) error {
+// ReadRuntimeEnv replaces file names in a runtime_env by the files' contents, and in its requirements paths of this machine by those that the nodes have. key
+// is the runtime_env's own, for messages; relative names are relative to dir, "" is the current directory.
+func ReadRuntimeEnv(key, dir string, env map[string]any, n Nodes) error {
 	for _, f := range spec.ClientFiles(env) {
-		file, read := spec.OnClient(f.File, dir), readLines
+		file := spec.OnClient(f.File, dir)
+		r := requirementsReader{key: spec.Join(key, f.Key), nodes: n, base: dir}
+		read := r.lines
 		if f.Key == "conda" {
-			read = readConda
+			read = r.conda
 		}
-		value, err := read(spec.Join(key, f.Key), file)
+		value, err := read(file)
 		if err != nil {
 			return err
 		}
 		f.Set(value)
 	}
+	return EachList(env, func(name string, lines []string) ([]string, error) {
+		return (&requirementsReader{key: spec.Join(key, name), nodes: n, base: dir}).here(lines, "")
+	})
+}
+
+// EachList changes the lists of requirements in a runtime_env.
+func EachList(env map[string]any, change func(name string, lines []string) ([]string, error)) error {
+	for _, name := range []string{"pip", "uv"} {
+		in, key := env, name
+		if rich, ok := env[name].(map[string]any); ok {
+			in, key = rich, "packages"
+		}
+		lines, ok := texts(in[key])
+		if !ok {
+			continue
+		}
+		changed, err := change(name, lines)
+		if err != nil {
+			return err
+		}
+		if _, plain := in[key].([]string); plain {
+			in[key] = changed
+		} else {
+			in[key] = anyOf(changed)
+		}
+	}
 	return nil
 }
 
-// readLines is readRequirements with a list as JSON has it.
-func readLines(key, file string) (any, error) {
-	lines, err := readRequirements(key, file)
-	if err != nil {
-		return nil, err
+// texts is a list of texts; Ray refuses others.
+func texts(list any) ([]string, bool) {
+	if lines, ok := list.([]string); ok {
+		return lines, true
 	}
+	items, ok := list.([]any)
+	lines := make([]string, len(items))
+	for i := range items {
+		if lines[i], ok = items[i].(string); !ok {
+			return nil, false
+		}
+	}
+	return lines, ok
+}
+
+// anyOf is a list as JSON has it.
+func anyOf(lines []string) []any {
 	out := make([]any, len(lines))
 	for i, l := range lines {
 		out[i] = l
 	}
-	return out, nil
+	return out
 }
 
-// readRequirements returns the lines of a requirements file as Ray's SDK passes them on: with comments and blank lines, each line once
+// lines is once with a list as JSON has it.
+func (r *requirementsReader) lines(file string) (any, error) {
+	lines, err := r.once(file)
+	if err != nil {
+		return nil, err
+	}
+	return anyOf(lines), nil
+}
+
+// once returns the lines of a requirements file as Ray's SDK passes them on: with comments and blank lines, each line once
 // (_handle_local_deps_requirement_file and parse_and_validate_pip). A line that includes another file, which Ray leaves to the nodes, is replaced by
 // that file's lines.
-func readRequirements(key, file string) ([]string, error) {
-	r := requirementsReader{key: key}
+func (r *requirementsReader) once(file string) ([]string, error) {
 	lines, err := r.file(file)
 	if err != nil {
 		return nil, err
@@ -89,8 +142,10 @@ const fromFile = "paths are relative to the cluster file, those of flags to wher
 
 // requirementsReader reads a requirements file and the files it includes.
 type requirementsReader struct {
-	key  string
-	open []string // files being read, outermost first
+	key   string
+	nodes Nodes
+	base  string   // local paths are relative to it
+	open  []string // files being read, outermost first
 }
 
 func (r *requirementsReader) file(file string) ([]string, error) {
@@ -107,21 +162,20 @@ func (r *requirementsReader) file(file string) ([]string, error) {
 	return r.expand(strings.Split(stripped(text), "\n"), file)
 }
 
-// expand replaces lines that include another file. As with pip, the path is relative to the including file. A constraints file is an error: a constraint
-// applies only if something else requires the package, which no line can express.
+// expand replaces lines that include another file. As with pip, the path is relative to the including file.
 func (r *requirementsReader) expand(lines []string, in string) (out []string, err error) {
 	for _, line := range lines {
 		option, name := spec.IncludedFile(line)
-		if name == "" {
-			out = append(out, line)
+		if name == "" || strings.HasPrefix(strings.TrimLeft(option, "-"), "c") {
+			here, err := r.here([]string{line}, in)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, here...)
 			continue
 		}
 		included := filepath.Join(filepath.Dir(in), name)
-		switch {
-		case strings.HasPrefix(option, "-c") || strings.HasPrefix(option, "--c"):
-			return nil, &spec.Error{Path: r.key, Msg: fmt.Sprintf("%s has the line %q, and the nodes do not have that file", in, line),
-				Hint: "write its versions into " + filepath.Base(in) + ", or the absolute path that it has on the nodes"}
-		case slices.Contains(r.open, included):
+		if slices.Contains(r.open, included) {
 			return nil, &spec.Error{Path: r.key, Msg: fmt.Sprintf("%s has the line %q, and that file includes it", in, line), Hint: "remove one of the two lines"}
 		}
 		below, err := r.file(included)
@@ -139,9 +193,10 @@ func stripped(text string) string {
 	return strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f })
 }
 
-// readConda is a conda environment's YAML file as a map. Requirements files in its pip section are replaced by their lines.
-func readConda(key, file string) (any, error) {
+// conda is a conda environment's YAML file as a map. Requirements files in its pip section are replaced by their lines.
+func (r *requirementsReader) conda(file string) (any, error) {
 	const what = "the conda environment"
+	key := r.key
 	text, err := readText(key, what, file, fromFile)
 	if err != nil {
 		return nil, err
@@ -154,10 +209,11 @@ func readConda(key, file string) (any, error) {
 	if !ok {
 		return nil, &spec.Error{Path: key, Msg: fmt.Sprintf("%s %s is not a map of keys", what, file), Hint: "`conda env export` writes one"}
 	}
-	return env, expandConda(key, file, env)
+	return env, r.expandConda(file, env)
 }
 
-func expandConda(key, file string, env map[string]any) error {
+func (r *requirementsReader) expandConda(file string, env map[string]any) error {
+	r.open = []string{file}
 	dependencies, _ := env["dependencies"].([]any)
 	for _, d := range dependencies {
 		section, _ := d.(map[string]any)
@@ -165,7 +221,6 @@ func expandConda(key, file string, env map[string]any) error {
 		if !ok {
 			continue
 		}
-		r := requirementsReader{key: key, open: []string{file}}
 		var out []any
 		for _, item := range list {
 			line, ok := item.(string)
