@@ -301,6 +301,9 @@ func submitRequest(job *spec.Job, p *launcher.Packages, id string, cluster launc
 	if cluster != "" { // also where rayctl did not start the nodes, whose environment else has it
 		variables[environ.Run] = string(cluster)
 	}
+	if job.Cwd != "" {
+		variables[driverio.DirectoryVariable] = driverio.Literal(job.Cwd)
+	}
 	env["env_vars"] = variables
 	return dashboardclient.SubmitRequest{
 		Entrypoint: line, SubmissionID: id, RuntimeEnv: env, Metadata: job.Metadata,

@@ -39,13 +39,13 @@ func TestCwd(t *testing.T) {
 func TestVariables(t *testing.T) {
 	p := &launcher.Packages{RuntimeEnv: map[string]any{}}
 	got := submitRequest(&spec.Job{Entrypoint: "true", Cwd: "/it's $HOME", Env: map[string]string{"A": "b"}}, p, "one", "dev").RuntimeEnv["env_vars"].(map[string]string)
-	for name, want := range map[string]string{"A": "b", "RAYCTL_RUN": "dev", "RAYCTL_SUBMISSION_ID": "one"} {
+	for name, want := range map[string]string{"A": "b", "RAYCTL_RUN": "dev", "RAYCTL_SUBMISSION_ID": "one", "RAYCTL_CWD": "/it%27s %24HOME"} {
 		if got[name] != want {
 			t.Errorf("%s=%q", name, got[name])
 		}
 	}
 	got = submitRequest(&spec.Job{Entrypoint: "true"}, p, "one", "").RuntimeEnv["env_vars"].(map[string]string)
-	if _, run := got["RAYCTL_RUN"]; run || got["RAYCTL_SUBMISSION_ID"] != "one" {
+	if _, run := got["RAYCTL_RUN"]; run || got["RAYCTL_SUBMISSION_ID"] != "one" || got["RAYCTL_CWD"] != "" {
 		t.Errorf("%v", got)
 	}
 }
