@@ -136,7 +136,9 @@ func runSubmit(ctx context.Context, a *app.App, o *submitOptions) error {
 	if done.Status == dashboardclient.JobFailed {
 		output.HintMissing(a.UI)
 	}
-	return jobend.Outcome(a, done.Job, done.notStarted)
+	end := jobend.Outcome(a, done.Job, done.notStarted)
+	printReceipt(ctx, a, c, done.Job)
+	return end
 }
 
 // jobSection is the job section of the cluster file, overridden by flags.
