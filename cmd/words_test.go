@@ -145,7 +145,7 @@ func TestFlagsOfOtherTools(t *testing.T) {
 		"exec --all -- x":                      "--node chooses one",
 		"submit --timeout 20s -- x":            "`rayctl submit -- timeout 20s python SCRIPT.py` ends it after 20 s",
 		"submit --restarts 1 -- x":             "a submitted job runs once",
-		"submit --output-dir d -- x":           "a submitted job has no output directory of rayctl's",
+		"submit --output-dir d -- x":           "a submitted job has its cluster's output directory: `rayctl up --output-dir` names it",
 		"status --junit r.xml x":               "`rayctl wait NAME --junit FILE`",
 		"up --autostop 10m":                    "use --idle TIME",
 		"show x":                               "`rayctl status NAME` shows one cluster",

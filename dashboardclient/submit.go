@@ -76,6 +76,9 @@ func (c *Client) SubmitJob(ctx context.Context, req SubmitRequest) (string, erro
 	}
 }
 
+// NewSubmissionID is the id of a job that the user does not name, in Ray's own form.
+func NewSubmissionID() string { return "raysubmit_" + rand.Text()[:16] }
+
 // CheckSubmissionID refuses ids that Ray accepts but cannot look up afterwards.
 func CheckSubmissionID(id string) error {
 	if strings.ContainsAny(id, "/?#%\x00") {
@@ -90,7 +93,7 @@ func (r SubmitRequest) body() (submitBody, error) {
 		return submitBody{}, errors.New("submit a job: the entrypoint is empty: give the command to run")
 	}
 	if r.SubmissionID == "" {
-		r.SubmissionID = "raysubmit_" + rand.Text()[:16]
+		r.SubmissionID = NewSubmissionID()
 	}
 	if err := CheckSubmissionID(r.SubmissionID); err != nil {
 		return submitBody{}, fmt.Errorf("submit a job: %w", err)

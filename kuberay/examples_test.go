@@ -21,7 +21,11 @@ func TestExamples(t *testing.T) {
 	b := newBed(t)
 	u := newUser(t, b.kubeconfig)
 	t.Run("gang", func(t *testing.T) {
-		u.succeeds(t, "\n1 in headgroup\n1 in reward\n1 in rollout\n2 in trainer\nGPUs: 3\n", "run", "-f", example(t, "kuberay-gang.yaml"))
+		fetched := filepath.Join(t.TempDir(), "fetched")
+		a := u.succeeds(t, "\n1 in headgroup\n1 in reward\n1 in rollout\n2 in trainer\nGPUs: 3\n", "run", "-f", example(t, "kuberay-gang.yaml"), "--fetch", fetched)
+		if text, err := os.ReadFile(filepath.Join(fetched, "groups.json")); !strings.Contains(string(text), `"headgroup": 1`) || strings.Count(a.notes, "copied ") != 1 {
+			t.Errorf("fetched from the pods before their end: %q, %v\n%s", text, err, a.notes)
+		}
 	})
 	t.Run("early head", func(t *testing.T) {
 		a := u.succeeds(t, "\n1 in headgroup\n2 in trainer\nGPUs: 2\n", "run", "-f", example(t, "kuberay-early-head.yaml"))

@@ -35,6 +35,8 @@ type Status struct {
 	Offers int           `json:"offers,omitempty"`
 	Head   runstate.Head `json:"head"`
 	Job    *runstate.Job `json:"job,omitempty"` // nil: a cluster without a job of its own
+	// OutputDir is RAYCTL_OUTPUT_DIR of the drivers on such a cluster; empty after the end if nothing is left there.
+	OutputDir string `json:"outputDir,omitempty"`
 	// Submissions are the jobs that run or wait on such a cluster.
 	Submissions []runstate.Submission `json:"submissions,omitempty"`
 	// EndedSubmissions are the number and the last of those that have ended; nil: none.
@@ -51,13 +53,21 @@ type Status struct {
 	Due *End `json:"due,omitempty"`
 }
 
+// Output is RAYCTL_OUTPUT_DIR of the cluster's drivers; "" if there is none.
+func (s *Status) Output() string {
+	if s.Job != nil {
+		return s.Job.OutputDir
+	}
+	return s.OutputDir
+}
+
 // StatusOf converts a keeper's state. The launcher adds the fields that only it has: owner, labels, where, created.
 func StatusOf(st *runstate.State) Status {
 	s := Status{
 		Name: st.Name, Launcher: st.Launcher, Ours: true, SpecHash: st.SpecHash,
 		Phase: st.Phase, Reason: st.Reason, Since: st.Since, Attempt: st.Attempt,
 		Groups: slices.Clone(st.Groups), Nodes: slices.Clone(st.Nodes), GPUs: slices.Clone(st.GPUs), Allocations: slices.Clone(st.Allocations),
-		FormerAllocations: slices.Clone(st.FormerAllocations), Offers: st.Offers, Head: st.Head, Job: clone(st.Job), Submissions: slices.Clone(st.Submissions), EndedSubmissions: clone(st.EndedSubmissions),
+		FormerAllocations: slices.Clone(st.FormerAllocations), Offers: st.Offers, Head: st.Head, Job: clone(st.Job), OutputDir: st.OutputDir, Submissions: slices.Clone(st.Submissions), EndedSubmissions: clone(st.EndedSubmissions),
 		Deadlines: st.Deadlines, EndOnDisconnect: st.EndOnDisconnect,
 		Timeline: inOrder(st.Timeline), Attempts: slices.Clone(st.Attempts), Exit: clone(st.Exit),
 	}

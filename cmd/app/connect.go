@@ -60,6 +60,14 @@ func (c *Connection) Flags() string {
 	return " -c " + string(c.cluster.ID)
 }
 
+// ID is that of the cluster behind the dashboard; "" with --address.
+func (c *Connection) ID() launcher.ID {
+	if c.cluster == nil {
+		return ""
+	}
+	return c.cluster.ID
+}
+
 // Cluster is the cluster behind the dashboard; nil with --address.
 func (c *Connection) Cluster() *Cluster { return c.cluster }
 

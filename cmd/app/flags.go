@@ -194,7 +194,7 @@ func wayOf(c *cobra.Command, name string) string {
 	case c.Name() == "submit" && (means(name, "restarts") || otherWays[name] == restartsWay):
 		return "a submitted job runs once: `rayctl run --restarts N` starts a driver that failed again, on a cluster of its own"
 	case c.Name() == "submit" && name == "output-dir":
-		return "a submitted job has no output directory of rayctl's: `rayctl run` has, or write to a directory that you name in the job, and copy it with `rayctl cp NAME:PATH DIR`"
+		return "a submitted job has its cluster's output directory: `rayctl up --output-dir` names it, and `rayctl cp NAME: DIR` copies what is in it"
 	case name == "junit" || name == "receipt":
 		return "`rayctl wait NAME --" + name + " FILE` writes it for a run that has ended, too"
 	case name == "all" && c.Name() == "stop":

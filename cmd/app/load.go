@@ -106,5 +106,7 @@ func (a *App) launcherNamed(name string, s *spec.ClusterSpec) (launcher.Launcher
 	return construct(s, a.Logger())
 }
 
-// JobOfUp keeps only the grace of the job, which applies to the cluster.
-func JobOfUp(s *spec.ClusterSpec) spec.Job { return spec.Job{Grace: s.Job.Grace} }
+// JobOfUp keeps of the job what applies to all jobs of the cluster.
+func JobOfUp(s *spec.ClusterSpec) spec.Job {
+	return spec.Job{Grace: s.Job.Grace, OutputDir: s.Job.OutputDir}
+}

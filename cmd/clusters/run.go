@@ -35,6 +35,7 @@ type runOptions struct {
 	detach      bool
 	recreate    bool
 	dryRun      bool
+	fetch       string
 	output      app.Output
 }
 
@@ -70,9 +71,11 @@ func NewRun(a *app.App) *cobra.Command {
 	o.reports.Add(c)
 	f.BoolVarP(&o.detach, "detach", "d", false, "return once the launch is committed, and print the run's name")
 	f.BoolVar(&o.recreate, "recreate", false, "with --name: replace the cluster or record of that name")
+	f.StringVar(&o.fetch, "fetch", "", "at the end, whatever the exit code, copy the content of RAYCTL_OUTPUT_DIR into `DIR` of this machine")
 	f.BoolVar(&o.dryRun, "dry-run", false, "only show what would be run, after the checks of a launch; rayctl render shows all that a launch would create")
 	c.MarkFlagsMutuallyExclusive("dry-run", "recreate")
 	c.MarkFlagsMutuallyExclusive("dry-run", "detach")
+	c.MarkFlagsMutuallyExclusive("fetch", "detach")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName)
 	return c
 }
@@ -98,6 +101,11 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 	if payload.EndOnDisconnect, err = o.disconnect.value(a, !o.detach); err != nil {
 		return err
 	}
+	fetch, err := newFetcher(a, l, launcher.ID(c.Spec.Name), o.fetch)
+	if err != nil {
+		return err
+	}
+	payload.Fetch = fetch != nil
 	if payload.DryRun = o.dryRun; o.dryRun {
 		return dryRun(ctx, a, o, l, c, payload)
 	}
@@ -128,7 +136,7 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 	watch, output, driver := watcher.New(a.UI), driverend.New(o.output.Driver(a)), &interrupt.Grace{Time: time.Duration(*c.Spec.Job.Grace)}
 	watch.Allow(c.Spec.Job.Restarts)
 	outcome, err := launcher.Run(ctx, l, c.Spec, payload, launcher.RunOptions{
-		Stdout: output, OnStatus: func(s launcher.Status) { driver.See(s); watch.See(s) }, Actions: interrupt.Watch(ctx, a, o.onInterrupt, driver.Now),
+		Stdout: output, OnStatus: func(s launcher.Status) { driver.See(s); watch.See(s); fetch.See(ctx, s) }, Actions: interrupt.Watch(ctx, a, o.onInterrupt, driver.Now),
 		OnRefused: refused(ctx, a, o, c.Spec), Detach: o.detach, Logger: a.Logger(),
 	})
 	if errors.Is(err, launcher.ErrEnded) && o.config.ExactName() != "" {
@@ -144,7 +152,13 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 		}
 		return app.Exit(runstate.CodeOutputLost) // `rayctl run | head` has not succeeded: the run goes on
 	}
+	fetched := fetch.Finish(ctx)
 	err = finishRun(ctx, a, o, outcome)
+	if fetched != nil && outcome.Receipt.Exit.Code == 0 {
+		return launcher.Fail(runstate.CodeOutputLost, fetched, "`rayctl cp "+name+": DIR` copies it, where it is still there", "the results of run %s were not fetched: %v", name, fetched)
+	} else if fetched != nil {
+		a.UI.Warn("the results of run %s were not fetched: %s", name, app.Sentence(fetched))
+	}
 	hintKilled(a.UI, outcome.Receipt.Exit)
 	if cause := outcome.Receipt.Exit.Cause; cause == runstate.CauseDriverFailed || cause == runstate.CausePrepareFailed {
 		output.HintMissing(a.UI)

@@ -2,6 +2,8 @@ package clusters
 
 import (
 	"log/slog"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -63,6 +65,28 @@ func TestKilledDriver(t *testing.T) {
 			t.Errorf("%+v: %q", c.exit, stderr)
 		}
 	}
+}
+
+// TestFetch: what the driver has left is brought to this machine, whatever its exit code, which stays the command's.
+func TestFetch(t *testing.T) {
+	left := t.TempDir()
+	if err := os.WriteFile(filepath.Join(left, "model"), []byte("weights"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range []int{0, 3} {
+		apptest.Run(t, apptest.Tree(NewRun), func() launcher.Launcher { return &apptest.Launcher{Results: left, Code: code} }, []apptest.Line{
+			{Args: "run --name a --fetch got -- true", Code: code, Made: "got/model", Err: "copied a:" + left + "/. to ", Calls: []string{"launch a"}},
+			{Args: "run --name a --fetch got -- true", Code: code, Files: map[string]string{"got/other": ""}, Made: "got/model", Calls: []string{"launch a"}},
+			{Args: "run --name a --fetch got -- true", Code: runstate.CodeUsage, Files: map[string]string{"got": ""}, Err: "--fetch: got is not a directory: give a directory"},
+			{Args: "run --name a --fetch got -d -- true", Code: runstate.CodeUsage, Err: "exclude one another"},
+		})
+	}
+	apptest.Run(t, apptest.Tree(NewRun), func() launcher.Launcher { return &apptest.Launcher{Results: t.TempDir()} }, []apptest.Line{
+		{Args: "run --name a --fetch got -- true", Err: "--fetch: the driver has left nothing in $RAYCTL_OUTPUT_DIR\n", Calls: []string{"launch a"}},
+	})
+	apptest.Run(t, apptest.Tree(NewRun), func() launcher.Launcher { return &apptest.Launcher{Results: left + "/nosuch"} }, []apptest.Line{
+		{Args: "run --name a --fetch got -- true", Code: runstate.CodeOutputLost, Err: "the results of run a were not fetched: ", Calls: []string{"launch a"}},
+	})
 }
 
 // TestDryRunOfALivingRun: the same name and spec attach to it.

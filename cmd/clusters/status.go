@@ -225,8 +225,8 @@ func printStatus(a *app.App, w io.Writer, of served.Status, rc *launcher.Receipt
 	if s.Job != nil && s.Job.Entrypoint != "" {
 		rows = append(rows, []string{"command", terminal.Shorten(driverio.UserCommand(s.Job.Entrypoint), false)})
 	}
-	if s.Job != nil && s.Job.OutputDir != "" {
-		rows = append(rows, []string{"output", s.Job.OutputDir})
+	if s.Output() != "" {
+		rows = append(rows, []string{"output", s.Output()})
 	}
 	for _, j := range s.Submissions {
 		rows = append(rows, []string{"job", fmt.Sprintf("%s %s %s", j.SubmissionID, j.State, terminal.Shorten(driverio.UserCommand(j.Entrypoint), false))})

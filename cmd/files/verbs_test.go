@@ -2,6 +2,8 @@ package files
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/rayctl/rayctl/cmd/app/apptest"
@@ -14,7 +16,10 @@ var verbs = apptest.Tree(NewCp, NewInit, NewRender, NewValidate, NewSchema)
 
 // TestLines: command lines of cp, init, render and schema.
 func TestLines(t *testing.T) {
-	left := lay(t, t.TempDir(), map[string]string{"output/model": "weights"}) + "/output"
+	left := t.TempDir()
+	if err := os.WriteFile(filepath.Join(left, "model"), []byte("weights"), 0o640); err != nil {
+		t.Fatal(err)
+	}
 	with := func() launcher.Launcher { return (&apptest.Launcher{Results: left}).With("dev", "old") }
 	one := map[string]string{"a": "text"}
 	file := map[string]string{"rayctl.yaml": "name: filed\njob: {entrypoint: python a.py}\n"}
@@ -27,14 +32,14 @@ func TestLines(t *testing.T) {
 		{Args: "cp dev:a dev:b", Code: runstate.CodeUsage, Err: "must be a path on a cluster"},
 		{Args: "cp a dev:", Files: one, Code: runstate.CodeUsage, Err: "the path on the cluster is empty, and dev has no output directory: write NAME:PATH"},
 		{Args: "cp old: got", Made: "got/model", Err: "local cluster old\n"},
-		{Args: "cp old: .", Made: "model", Err: "/output/. to "},
+		{Args: "cp old: .", Made: "model", Err: "/. to "},
 		{Args: "cp old: got/", Before: "cp old: got/", Made: "got/model"},
 		{Args: "cp old: got", Before: "cp old: got", Made: "got/model", Files: map[string]string{"got/model": "older"}},
 		{Args: "cp old:" + left + "/model m", Made: "m", Err: "local cluster old\n"},
 		{Args: "cp old:model m", Made: "m", Err: "copied old:" + left + "/model to "},
 		{Args: "cp old:nosuch m", Code: runstate.CodeSpec, Err: "there is no \"nosuch\" in the output directory of old, " + left + ": give an absolute path"},
 		{Args: "cp old: x --node head-0", Code: runstate.CodeSpec, Err: "cluster old has ended, and its nodes with it: leave --node out for what it left"},
-		{Args: "cp dev: x", Code: runstate.CodeUsage, Err: "cluster dev has no job of its own and so no output directory: write NAME:PATH"},
+		{Args: "cp dev: x", Code: runstate.CodeUsage, Err: "cluster dev has nothing in an output directory: write NAME:PATH"},
 		{Args: "cp nosuch: x", Code: runstate.CodeSpec, Err: `no cluster named "nosuch"`},
 		{Args: "cp dev:/ x", Code: runstate.CodeUsage, Err: "the root directory cannot be copied"},
 		{Args: "cp nosuch dev:b", Code: runstate.CodeSpec, Err: "there is no file nosuch here"},

@@ -27,6 +27,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/environ"
 	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
@@ -50,6 +51,7 @@ func NewSubmit(a *app.App) *cobra.Command {
 		Use:   "submit [CLUSTER] [flags] [SCRIPT.py | -- COMMAND...]",
 		Short: "Run a job on an existing cluster, and follow it",
 		Long: "submit runs COMMAND (default: job.entrypoint of the cluster file) as a Ray job, shows its output and exits with its exit code.\n" +
+			"On this machine and on Slurm the driver, its tasks and its actors run in the directory of this command, where a node has it; job.cwd and job.workingDir name another.\n" +
 			"SCRIPT.py is run as -- python SCRIPT.py.\n" +
 			"If there is a cluster file, its job section applies (workingDir, env and the rest); flags override it.\n" +
 			"Ctrl-C stops watching, not the job. With --submission-id you can repeat the command: the driver runs once.\n" +
@@ -134,7 +136,9 @@ func runSubmit(ctx context.Context, a *app.App, o *submitOptions) error {
 	if done.Status == dashboardclient.JobFailed {
 		output.HintMissing(a.UI)
 	}
-	return jobend.Outcome(a, done.Job, done.notStarted)
+	end := jobend.Outcome(a, done.Job, done.notStarted)
+	printReceipt(ctx, a, c, done.Job)
+	return end
 }
 
 // jobSection is the job section of the cluster file, overridden by flags.
@@ -247,8 +251,7 @@ func submitJob(ctx context.Context, a *app.App, c *app.Connection, o *submitOpti
 		return "", err
 	}
 	a.UI.Clear()
-	request := submitRequest(job, p)
-	request.SubmissionID = o.submissionID
+	request := submitRequest(job, p, cmp.Or(o.submissionID, dashboardclient.NewSubmissionID()), c.ID())
 	if o.submissionID != "" {
 		if request.Nonce, err = requestNonce(request); err != nil {
 			return "", err
@@ -291,15 +294,21 @@ func checkReservation(ctx context.Context, a *app.App, c *app.Connection, job *s
 	return err
 }
 
-func submitRequest(job *spec.Job, p *launcher.Packages) dashboardclient.SubmitRequest {
+// submitRequest is the job as Ray gets it. id names it, cluster is where it runs ("": one of an address).
+func submitRequest(job *spec.Job, p *launcher.Packages, id string, cluster launcher.ID) dashboardclient.SubmitRequest {
 	env := p.RuntimeEnv
 	line, variables := driverio.Piped(driverio.InDirectory(job.Cwd, job.Entrypoint, job.CwdOptional))
 	maps.Copy(variables, job.Env)
-	if len(variables) > 0 {
-		env["env_vars"] = variables
+	variables[environ.SubmissionID] = id
+	if cluster != "" { // also where rayctl did not start the nodes, whose environment else has it
+		variables[environ.Run] = string(cluster)
 	}
+	if job.Cwd != "" {
+		variables[driverio.DirectoryVariable] = driverio.Literal(job.Cwd)
+	}
+	env["env_vars"] = variables
 	return dashboardclient.SubmitRequest{
-		Entrypoint: line, RuntimeEnv: env, Metadata: job.Metadata,
+		Entrypoint: line, SubmissionID: id, RuntimeEnv: env, Metadata: job.Metadata,
 		EntrypointCPUs: float64(job.EntrypointCPUs), EntrypointGPUs: job.EntrypointGPUs,
 		EntrypointMemory: job.EntrypointMemory.Value(), EntrypointResources: job.EntrypointResources,
 		EntrypointLabels: job.EntrypointLabelSelector,

@@ -18,7 +18,7 @@ func TestCwd(t *testing.T) {
 		t.Fatal(err)
 	}
 	sh := func(cwd string) (string, error) {
-		r := submitRequest(&spec.Job{Entrypoint: "pwd & wait; pwd", Cwd: cwd}, &launcher.Packages{RuntimeEnv: map[string]any{}})
+		r := submitRequest(&spec.Job{Entrypoint: "pwd & wait; pwd", Cwd: cwd}, &launcher.Packages{RuntimeEnv: map[string]any{}}, "one", "dev")
 		driver := exec.Command("sh", "-c", r.Entrypoint)
 		driver.Env = os.Environ()
 		for name, value := range r.RuntimeEnv["env_vars"].(map[string]string) {
@@ -32,6 +32,21 @@ func TestCwd(t *testing.T) {
 	}
 	if out, err := sh(dir + "/nosuch"); err == nil || strings.Count(out, "\n") != 1 { // what sh says
 		t.Errorf("%v, %q", err, out)
+	}
+}
+
+// TestVariables: a job learns which cluster and job it is, and the programs that begin its tasks in which directory; of a cluster that is not known, only the job.
+func TestVariables(t *testing.T) {
+	p := &launcher.Packages{RuntimeEnv: map[string]any{}}
+	got := submitRequest(&spec.Job{Entrypoint: "true", Cwd: "/it's $HOME", Env: map[string]string{"A": "b"}}, p, "one", "dev").RuntimeEnv["env_vars"].(map[string]string)
+	for name, want := range map[string]string{"A": "b", "RAYCTL_RUN": "dev", "RAYCTL_SUBMISSION_ID": "one", "RAYCTL_CWD": "/it%27s %24HOME"} {
+		if got[name] != want {
+			t.Errorf("%s=%q", name, got[name])
+		}
+	}
+	got = submitRequest(&spec.Job{Entrypoint: "true"}, p, "one", "").RuntimeEnv["env_vars"].(map[string]string)
+	if _, run := got["RAYCTL_RUN"]; run || got["RAYCTL_SUBMISSION_ID"] != "one" || got["RAYCTL_CWD"] != "" {
+		t.Errorf("%v", got)
 	}
 }
 

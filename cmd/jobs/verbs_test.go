@@ -26,6 +26,8 @@ func drivers(code int) func() launcher.Launcher {
 func TestSubmitLines(t *testing.T) {
 	apptest.Run(t, verbs, drivers(0), []apptest.Line{
 		{Args: "submit dev -- true", Out: "hello\nworld\n", Err: "local cluster dev\njob raysubmit_"},
+		{Args: "submit dev --submission-id mine -- true", Out: "hello\nworld\n", Err: "mine succeeded\n  time    2.0 s from the submission to the end\n  log     `rayctl logs -c dev mine`\n"},
+		{Args: "submit dev -q --submission-id mine -- true", Out: "hello\nworld\n", Unsaid: "succeeded"},
 		{Args: "submit dev -q --submission-id mine --no-wait -- true", Out: "mine\n"},
 		{Args: "submit -c dev --submission-id mine --no-wait -- true", Out: "mine\n", Err: "goes with the cluster: `rayctl logs -c dev mine > FILE` saves it\nnext: `rayctl logs -c dev mine -f`; `rayctl stop -c dev mine`"},
 		{Args: "submit dev --submission-id mine --no-wait -o json --metadata a=b -- true", Out: `"a": "b"`},
@@ -64,7 +66,10 @@ func TestSubmitLines(t *testing.T) {
 		{Args: "submit nosuch -- true", Code: runstate.CodeSpec, Err: `no cluster named "nosuch"`},
 		{Args: "submit -- true", Code: runstate.CodeUsage, Err: "More than one cluster matches: dev, queued. Choose one with -c NAME"},
 	})
-	apptest.Run(t, verbs, drivers(4), []apptest.Line{{Args: "submit dev -q -- false", Code: 4, Out: "hello\nworld\n"}})
+	apptest.Run(t, verbs, drivers(4), []apptest.Line{
+		{Args: "submit dev -q -- false", Code: 4, Out: "hello\nworld\n"},
+		{Args: "submit dev --submission-id mine -- false", Code: 4, Out: "hello\nworld\n", Err: "mine failed: the driver exited with code 4\n  time "},
+	})
 }
 
 // TestMissingModule: who follows a driver that fails without a module is shown the flag that installs it.

@@ -18,7 +18,7 @@ ALLOWED = {
     "node/gpus/nvml.py": ({"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"}, "the GPUs of a node are in the first variable that is set, whoever set it"),
     "node/start/memory.py": ({"SLURM_HET_SIZE", "SLURM_NODEID", "SLURM_MEM_PER_NODE", "SLURM_MEM_PER_CPU", "SLURM_STEP_TASKS_PER_NODE", "SLURM_CPUS_ON_NODE"},
                              "what a node of a job was granted is known only there, on the node"),
-    "node/start/raystart.py": ({"SLURM_", "SLURMD_", "SLURM_CONF", "SLURM_JOB_ID", "SLURM_CPUS_ON_NODE", "SLURM_GPUS_ON_NODE"},
+    "node/start/raystart.py": ({"SLURM_", "SLURMD_", "SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_SACK_SOCKET", "SLURM_JOB_ID", "SLURM_CPUS_ON_NODE", "SLURM_GPUS_ON_NODE"},
                                "what a node of a job was granted, and variables that a driver must not take for its own job's"),
     "node/supervisor.py": ({"--slurm", "--slurm-gang", "SLURM_PROCID"}, "the arguments with which a job's step starts it; a task learns its number there"),
     "run/end/warned.py": ({"Kubernetes"}, "a sentence for the user"),

@@ -35,7 +35,7 @@ func (p *Plan) Orders() *keeper.Orders {
 		Listen: "0.0.0.0:" + strconv.Itoa(KeeperPort), Advertise: ServiceName(s.Name) + "." + p.namespace + ".svc",
 		// Kubernetes moves pods: the next keeper takes the cluster over.
 		Signals: map[string]string{"TERM": "detach"},
-		Job:     p.job(), Grace: orders.Grace(s), Lifetime: orders.Lifetime(s, defaultStart, p.disconnect),
+		Job:     orders.Job(s, p.scratch()), OutputDir: orders.OutputDir(s, p.scratch()), Scratch: p.scratch() != "", Fetch: p.fetch, Grace: orders.Grace(s), Lifetime: orders.Lifetime(s, defaultStart, p.disconnect),
 	}
 }
 
@@ -73,21 +73,12 @@ func (p *Plan) groups() []keeper.Group {
 	return out
 }
 
-// scratchDir is the driver's output directory where the file names none: each pod has one of its own, and it goes with the pod.
+// scratchDir is the drivers' output directory where the file names none: each pod has one of its own, and it goes with the pod.
 const scratchDir = "/rayctl-output"
-
-// job has scratchDir where the file names no output directory.
-func (p *Plan) job() *keeper.Job {
-	job := orders.Job(p.Spec, p.scratch())
-	if job != nil {
-		job.Scratch = p.scratch() != ""
-	}
-	return job
-}
 
 // scratch is scratchDir if the pods have it: those of a RayCluster that is taken as it is do not.
 func (p *Plan) scratch() string {
-	if p.Adopted != nil || p.Spec.Job.Entrypoint == "" || p.Spec.Job.OutputDir != "" {
+	if p.Adopted != nil || p.Spec.Job.OutputDir != "" {
 		return ""
 	}
 	return scratchDir

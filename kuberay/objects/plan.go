@@ -34,6 +34,7 @@ type Plan struct {
 	Token      string
 	secrets    map[string]string // values that come from the client
 	disconnect time.Duration
+	fetch      bool                   // the client copies the output directory at the end
 	Kept       []launcher.PackageFile // packages that a Secret keeps, see kept.go
 	OwnerUID   types.UID              // of the keeper's Job, once it exists
 
@@ -103,7 +104,7 @@ func (p *Plan) hasToken() bool { return p.rayAtLeast("2.52.0") }
 
 // With fills in what one launch brings beside the file.
 func (p *Plan) With(pay launcher.Payload) (*Plan, error) {
-	p.Token, p.command, p.disconnect, p.secrets = keeper.NewToken(), pay.Command, pay.EndOnDisconnect, map[string]string{}
+	p.Token, p.command, p.disconnect, p.fetch, p.secrets = keeper.NewToken(), pay.Command, pay.EndOnDisconnect, pay.Fetch, map[string]string{}
 	for _, s := range p.Spec.Secrets {
 		if s.SecretKeyRef != nil {
 			continue

@@ -13,6 +13,7 @@ import (
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/environ"
 )
 
 // addStart lets the shell that starts Ray read pod/node.sh first: KubeRay puts a container's own arguments before `ray start`.
@@ -49,7 +50,7 @@ func (p *Plan) addStart(t *corev1.PodTemplateSpec, g spec.NodeGroup, group strin
 		files = append(files, waitKey)
 		c.Env = append(c.Env, env(bashEnv, nodeFiles+"/"+waitKey))
 	}
-	c.Env = append(c.Env, env("RAYCTL_FAST_START", orders.FastStart(p.Spec)))
+	c.Env = append(c.Env, env("RAYCTL_FAST_START", orders.FastStart(p.Spec)), env(environ.Run, p.Spec.Name), env(environ.OutputDir, literal(orders.OutputDir(p.Spec, p.scratch()))))
 	if p.Spec.Job.Entrypoint != "" {
 		c.Env = append(c.Env, env("RAYCTL_JOB", "1"))
 	}

@@ -109,14 +109,14 @@ func noRuntimeEnv(t *testing.T, s *suite) {
 	}
 }
 
-// idle checks that an idle cluster without a job of its own ends, and that a job postpones this. The limit is short only once the job is submitted: on a
+// idle checks that an idle cluster without a job of its own ends, and that a job, which knows the cluster's name and output directory, postpones this. The limit is short only once the job is submitted: on a
 // busy machine that can take longer than the limit.
 func idle(t *testing.T, s *suite) {
 	sp := s.spec(t, "")
 	sp.Lifetime.Idle = units.Limit(backstop)
 	id := s.launch(t, sp)
 	s.until(t, id, "ready", func(st launcher.Status) bool { return st.Phase == runstate.Ready })
-	job := s.submit(t, id, "echo kept; sleep 8")
+	job := s.submit(t, id, `test "$RAYCTL_RUN" = `+sp.Name+` && echo result > "$RAYCTL_OUTPUT_DIR/result" && echo kept && exec sleep 8`)
 	short := 3.0
 	s.extend(t, id, keeper.Extend{Idle: &short})
 	r := s.untilGone(t, id)
@@ -129,6 +129,9 @@ func idle(t *testing.T, s *suite) {
 	}
 	if lived := r.Since.Sub(ready); lived < 8*time.Second {
 		t.Errorf("the cluster ended %s after it was ready, while a job of 8 s ran", lived)
+	}
+	if e := r.EndedSubmissions; e == nil || e.Succeeded != 1 {
+		t.Errorf("the job has not got the cluster's name and a place for its results: %s", mustJSON(t, e))
 	}
 	s.keptJob(t, r, job, "kept\n")
 }

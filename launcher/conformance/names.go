@@ -113,12 +113,35 @@ func (s *suite) terminateNow(t *testing.T, id launcher.ID) {
 	}
 }
 
-// sideBySide runs two clusters at once: each sees only its own nodes. One of them runs with ray.fastStart: false, which status and receipt report.
+// sideBySide runs two clusters at once: each sees only its own nodes. One of them runs with ray.fastStart: false, which status and receipt report. Tasks and actors of the one
+// run in the directory of its driver; that of the other is on none of its nodes, which driver and task say once each.
 func sideBySide(t *testing.T, s *suite) {
-	program := python(`import os, ray
+	fast := s.spec(t, python(`import os, ray
 ray.init(log_to_driver=False, logging_level="ERROR")
-print(os.environ["RAYCTL_RUN"], len(ray.nodes()), flush=True)`)
-	fast, plain := s.spec(t, program), s.named(t, s.TwoGroups(), program)
+@ray.remote
+def task(): return os.getcwd()
+@ray.remote
+class Actor:
+    def where(self): return os.getcwd()
+print(os.getcwd(), ray.get(task.remote()), ray.get(task.options(runtime_env={"env_vars": {"A": "b"}}).remote()), ray.get(Actor.remote().where.remote()))
+print(os.environ["RAYCTL_RUN"], len(ray.nodes()), flush=True)`))
+	plain := s.named(t, s.TwoGroups(), python(`import os, ray, sys, threading
+class Shown:
+    told = threading.Event()
+    def write(self, text):
+        sys.__stderr__.write(text)
+        if "rayctl: the directory" in text: self.told.set()
+    def __getattr__(self, name): return getattr(sys.__stderr__, name)
+sys.stderr = Shown()
+ray.init(logging_level="ERROR")
+@ray.remote(resources={"b": 0.5}, num_cpus=0)
+def where(): return os.getcwd()
+away = ray.get([where.remote() for _ in range(4)])
+assert Shown.told.wait(120)
+print("tasks in", *set(away))
+print(os.environ["RAYCTL_RUN"], len(ray.nodes()), flush=True)`))
+	fast.Job.WorkingDir, fast.Job.Cwd = "", "/usr/lib"
+	plain.Job.WorkingDir, plain.Job.Cwd, plain.Job.CwdOptional = "", "/no/such it's $HOME", true
 	plain.Ray.FastStart = new(bool)
 	var ids []launcher.ID
 	var shown []func() string
@@ -131,6 +154,14 @@ print(os.environ["RAYCTL_RUN"], len(ray.nodes()), flush=True)`)
 		wantExit(t, *r.Exit, "driver", "succeeded", 0)
 		if !strings.HasSuffix(out, fmt.Sprintf("%s %d\n", id, i+1)) {
 			t.Errorf("output %q", out)
+		}
+		for text, times := range [2]map[string]int{
+			{"/usr/lib /usr/lib /usr/lib /usr/lib\n": 1},
+			{"rayctl: the directory /no/such it's $HOME, in which rayctl was called, does not exist here": 1, "rayctl: the directory /no/such it's $HOME, in which the job runs, does not exist on this node": 1},
+		}[i] {
+			if strings.Count(out, text) != times {
+				t.Errorf("%q is not %d times in the output %q", text, times, out)
+			}
 		}
 		if plain := i == 1 || s.plain; launcher.NewReceipt(r).FastStart == plain {
 			t.Errorf("how Ray started: %+v", r.Head)

@@ -20,6 +20,9 @@ func InDirectory(dir, command string, optional bool) string {
 	return "cd -- " + shellescape.Quote(dir) + " || exit 1\n" + command
 }
 
+// DirectoryVariable names the directory of a job, as Literal, to the programs that begin its tasks and actors (keeper/rayctl_keeper/rayhook/setup_worker.py).
+const DirectoryVariable = "RAYCTL_CWD"
+
 // entering is that line, with the directory. A quoted directory may have line ends: the line ends behind its last quote.
 var entering = regexp.MustCompile(`^cd -- (` + quoted + `) (?:\|\| exit 1|2>/dev/null \|\| echo ` + quoted + `)\n`)
 

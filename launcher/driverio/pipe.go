@@ -16,10 +16,13 @@ const pipeLongest = 120 << 10
 // meant: Ray expands variables in values, and one of its plugins puts them between apostrophes.
 var meant = strings.NewReplacer("%", "%25", "$", "%24", "'", "%27")
 
+// Literal is a text as the value of a variable of a runtime environment, in which Ray changes nothing; its reader undoes the encoding.
+func Literal(text string) string { return meant.Replace(text) }
+
 // Piped gives a job's command its output in a pipe, so that a driver that writes to /dev/stderr truncates nothing. It returns the command line for Ray, and
 // the variables that the job's runtime environment must have for it; none where the command runs without.
 func Piped(command string) (line string, variables map[string]string) {
-	encoded := meant.Replace(command)
+	encoded := Literal(command)
 	if command == "" || len(encoded) > pipeLongest || strings.ContainsRune(command, 0) || !utf8.ValidString(command) {
 		return command, map[string]string{}
 	}

@@ -150,6 +150,11 @@ func (c *Client) Disconnect(ctx context.Context, after time.Duration) (*runstate
 	return c.state(ctx, http.MethodPost, "/v1/disconnect", map[string]float64{"after": after.Seconds()}, callTimeout)
 }
 
+// Fetch tells the keeper that this client copies the output directory, or, with done, that it has: until then the keeper holds the end of the cluster (docs/keeper.md, "Fetch").
+func (c *Client) Fetch(ctx context.Context, done bool) (*runstate.State, error) {
+	return c.state(ctx, http.MethodPost, "/v1/fetch", map[string]bool{"done": done}, callTimeout)
+}
+
 // ChoosePort returns a port of an address of the keeper's host for a server of the cluster: wanted, or a free one if that is 0. If something listens on
 // wanted, the error is an *Error with status 409.
 func (c *Client) ChoosePort(ctx context.Context, host string, wanted int) (int, error) {

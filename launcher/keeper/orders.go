@@ -59,10 +59,15 @@ type Orders struct {
 	WatchStdin    bool        `json:"watchStdin"`        // end of file on stdin before the commit means that the client died
 	// Signals maps signals (TERM, INT, USR1) to causes of the end; by default USR1 is time-limit, others are interrupted.
 	// With the cause "detach" the keeper of an external cluster exits and leaves the cluster running: another keeper will take over.
-	Signals  map[string]string `json:"signals,omitempty"`
-	Job      *Job              `json:"job"`   // nil: keep the cluster until it is ended
-	Grace    float64           `json:"grace"` // Job.Grace if there is no job: for drivers submitted to the cluster
-	Lifetime Lifetime          `json:"lifetime"`
+	Signals map[string]string `json:"signals,omitempty"`
+	Job     *Job              `json:"job"`   // nil: keep the cluster until it is ended
+	Grace   float64           `json:"grace"` // Job.Grace if there is no job: for drivers submitted to the cluster
+	// OutputDir is Job.OutputDir if there is no job: for drivers submitted to the cluster.
+	OutputDir string `json:"outputDir"`
+	Scratch   bool   `json:"scratch,omitempty"` // OutputDir goes with the nodes
+	// Fetch makes the keeper hold the end of a run, while its nodes still are there, for a client that copies OutputDir (Client.Fetch).
+	Fetch    bool     `json:"fetch,omitempty"`
+	Lifetime Lifetime `json:"lifetime"`
 	// ShareDir gets copies of the output, the state and the result, which its group may read (keeper/rayctl_keeper/run/shared.py).
 	ShareDir string `json:"shareDir,omitempty"`
 }
@@ -175,8 +180,7 @@ type Job struct {
 	EntrypointLabelSelector map[string]string `json:"entrypointLabelSelector,omitempty"`
 	Env                     map[string]string `json:"env,omitempty"`
 	OutputDir               string            `json:"outputDir"`
-	Scratch                 bool              `json:"scratch,omitempty"` // OutputDir goes with the nodes
-	Cwd                     string            `json:"cwd"`               // directory of the driver that all nodes have; empty: the package
+	Cwd                     string            `json:"cwd"` // directory of the driver that all nodes have; empty: the package
 	CwdOptional             bool              `json:"cwdOptional,omitempty"`
 	Grace                   float64           `json:"grace"` // seconds between SIGTERM and SIGKILL of the driver
 	Restarts                Restarts          `json:"restarts"`

@@ -80,21 +80,26 @@ func Group(g spec.NodeGroup) keeper.Group {
 // Grace is the seconds between SIGTERM and SIGKILL of a driver.
 func Grace(s *spec.ClusterSpec) float64 { return time.Duration(*s.Job.Grace).Seconds() }
 
+// OutputDir is RAYCTL_OUTPUT_DIR of the cluster's drivers: the file's, or the fallback.
+func OutputDir(s *spec.ClusterSpec, fallback string) string {
+	if s.Job.OutputDir != "" {
+		return s.Job.OutputDirFor(s.Name)
+	}
+	return fallback
+}
+
 // Job converts the file's job; nil if it has none. outputDir is for jobs without one.
 func Job(s *spec.ClusterSpec, outputDir string) *keeper.Job {
 	j := s.Job
 	if j.Entrypoint == "" {
 		return nil
 	}
-	if j.OutputDir != "" {
-		outputDir = j.OutputDirFor(s.Name)
-	}
 	return &keeper.Job{
 		Entrypoint: j.Entrypoint, Prepare: j.Prepare, Start: j.Start, SubmissionPrefix: s.Name, Metadata: j.Metadata,
 		EntrypointNumCPUs: float64(j.EntrypointCPUs), EntrypointNumGPUs: j.EntrypointGPUs,
 		EntrypointMemory: j.EntrypointMemory.Value(), EntrypointResources: j.EntrypointResources,
 		EntrypointLabelSelector: j.EntrypointLabelSelector,
-		Env:                     j.Env, OutputDir: outputDir, Cwd: j.Cwd, CwdOptional: j.CwdOptional, Grace: Grace(s),
+		Env:                     j.Env, OutputDir: OutputDir(s, outputDir), Cwd: j.Cwd, CwdOptional: j.CwdOptional, Grace: Grace(s),
 		Restarts: keeper.Restarts{
 			Driver: int(j.Restarts.Driver), NodeFailure: int(j.Restarts.NodeFailure),
 			Preempted: int(*j.Restarts.Preempted), TimeLimit: int(j.Restarts.TimeLimit),

@@ -61,6 +61,8 @@ type State struct {
 	// Offers is how many submissions of jobs for nodes wait for a client, because the keeper's own node may not submit jobs.
 	Offers int  `json:"offers,omitempty"`
 	Job    *Job `json:"job"` // nil: a cluster without a job of its own
+	// OutputDir is RAYCTL_OUTPUT_DIR of the drivers on a cluster without a job of its own. Of an ended one it is empty if nothing was written there, or if it went with the nodes.
+	OutputDir string `json:"outputDir,omitempty"`
 	// Submissions are the jobs that were submitted to a cluster without a job of its own and have not ended, the newest first.
 	Submissions []Submission `json:"submissions"`
 	// EndedSubmissions are those that have ended; nil: none.
@@ -86,6 +88,9 @@ type Reason struct {
 	Message string `json:"message,omitempty"` // one sentence
 	Hint    string `json:"hint,omitempty"`    // next step for the user
 }
+
+// ReasonFetch is the code of a draining cluster that waits for a client to copy the output directory from its nodes.
+const ReasonFetch = "WaitingForFetch"
 
 // Group counts the nodes of one group that are alive in Ray.
 type Group struct {

@@ -240,13 +240,14 @@ type Job struct {
 	// in a copy, which goes with the cluster: results belong in RAYCTL_OUTPUT_DIR. Excludes cwd.
 	// Default: none.
 	WorkingDir string `json:"workingDir,omitempty" path:"client"`
-	// Cwd is the absolute path of an existing directory on the nodes in which the driver starts; nothing is uploaded. Excludes workingDir. Default without
+	// Cwd is the absolute path of an existing directory on the nodes in which the driver, its tasks and its actors start; nothing is uploaded. On a node that does not have it tasks and
+	// actors start in Ray's directory, which the output notes once. Excludes workingDir. Default without
 	// workingDir: the current directory where the nodes have it (on local, and on Slurm without host), else Ray's own choice.
 	Cwd string `json:"cwd,omitempty"`
 	// CwdOptional lets the driver start elsewhere, after a note in its output, where cwd does not exist. Default: false; true for a cwd that the file does not name.
 	CwdOptional bool `json:"cwdOptional,omitempty"`
-	// OutputDir is a directory on the nodes (or a URI) for checkpoints and results, the same for all attempts of a run, given to the
-	// driver as RAYCTL_OUTPUT_DIR. {name} becomes the run's name. A relative path is relative to the file. Default: on Slurm and local, a directory in the run directory; on KubeRay one of each pod, which goes with the pod.
+	// OutputDir is a directory on the nodes (or a URI) for checkpoints and results, the same for all attempts of a run and for all jobs on a cluster of `up`, given to
+	// drivers as RAYCTL_OUTPUT_DIR. {name} becomes the run's name. A relative path is relative to the file. Default: on Slurm and local, a directory in the run directory; on KubeRay one of each pod, which goes with the pod.
 	OutputDir string `json:"outputDir,omitempty" path:"nodes"`
 	// ShareDir is an existing directory on the nodes whose group may read the run (docs/sharing.md): in it the run gets a directory of its name with copies of
 	// its output, state and result. A relative path is relative to the file. Slurm and this machine only; on Kubernetes the Role decides.

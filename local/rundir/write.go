@@ -21,8 +21,8 @@ func (r *Run) Write(record Record, orders *keeper.Orders, secrets map[string]str
 	if err := os.MkdirAll(r.Dir, 0o700); err != nil {
 		return err
 	}
-	if orders.Job != nil {
-		if err := os.MkdirAll(orders.Job.OutputDir, 0o755); err != nil {
+	if !spec.IsURI(orders.OutputDir) {
+		if err := os.MkdirAll(orders.OutputDir, 0o755); err != nil {
 			return launcher.Fail(runstate.CodeSpec, err, "choose another job.outputDir", "cannot make the output directory: %v", err)
 		}
 	}

@@ -43,8 +43,8 @@ func (r *Run) Stage(ctx context.Context, p launcher.Payload, plan Plan) error {
 		return err
 	}
 	o := plan.Orders()
-	if o.Job != nil && !spec.IsURI(o.Job.OutputDir) {
-		if err := f.Make(ctx, o.Job.OutputDir, 0o755); err != nil {
+	if !spec.IsURI(o.OutputDir) {
+		if err := f.Make(ctx, o.OutputDir, 0o755); err != nil {
 			return launcher.Fail(runstate.CodeSpec, err, "choose another job.outputDir", "cannot make the output directory: %v", err)
 		}
 	}

@@ -49,6 +49,41 @@ func TestSubmit(t *testing.T) {
 	contains(t, "what Ray wrote about it", broken.out, "The end of Ray's runtime_env_agent.err on node ", cause)
 }
 
+// whereabouts prints where the driver, a task and an actor run, which cluster it is, and whether SLURM_* variables are those of a start by srun. The task and the driver leave results.
+const whereabouts = `import os, ray
+ray.init(log_to_driver=False, logging_level="ERROR")
+@ray.remote
+def task():
+    with open("from-task", "w") as f: f.write("task")
+    return os.getcwd()
+@ray.remote
+class Actor:
+    def where(self): return os.getcwd()
+with open(os.path.join(os.environ["RAYCTL_OUTPUT_DIR"], "result"), "w") as f: f.write("result")
+print(os.getcwd(), ray.get(task.remote()), ray.get(Actor.remote().where.remote()), os.environ["RAYCTL_RUN"], sep="|")
+print(*sorted(name for name in os.environ if name.startswith("SLURM_")))
+`
+
+// TestOneDirectory: a job on a cluster that was made elsewhere runs in the directory of submit with its tasks and actors, and what it leaves in the cluster's output directory
+// can be copied. The directory of a submit that the node does not have is noted.
+func TestOneDirectory(t *testing.T) {
+	u := sharedCluster(t)
+	u.dir = filepath.Join(u.dir, "it's $HOME 100%24")
+	u.write("where.py", whereabouts)
+	r := u.want(0, "submit", "shared", "--submission-id", "where", "--", "python", "where.py")
+	if want := u.dir + "|" + u.dir + "|" + u.dir + "|shared\n\n"; r.out != want {
+		t.Errorf("printed %q, want %q", r.out, want)
+	}
+	if text := u.read("from-task"); text != "task" {
+		t.Errorf("a task's relative path: %q", text)
+	}
+	contains(t, "the receipt", r.err, "where succeeded\n  time    ", "\n  log     `rayctl logs -c shared where`\n  output  /")
+	u.want(0, "cp", "shared:", "results")
+	if text := u.read("results/result"); text != "result" {
+		t.Errorf("the results: %q", text)
+	}
+}
+
 // TestStop stops a job, and Ctrl-C of submit does not.
 func TestStop(t *testing.T) {
 	u := sharedCluster(t)

@@ -102,7 +102,7 @@ job:
   entrypoint: 'echo weights > $RAYCTL_OUTPUT_DIR/model; echo try $RAYCTL_ATTEMPT; [ $RAYCTL_ATTEMPT = 2 ] || exit 3; exec sleep 1000'
   restarts: {driver: 1}
 `)
-	s := u.start(false, "run", "--name", "again", "--junit", "report.xml")
+	s := u.start(false, "run", "--name", "again", "--junit", "report.xml", "--fetch", "fetched")
 	s.until("try 2", 1)
 	each := func() {
 		t.Helper()
@@ -132,6 +132,9 @@ job:
 	}
 	contains(t, "the restart", s.String(), "again: attempt 1 failed: the driver exited with code 3; attempt 2 begins (restart 1 of 1, job.restarts.driver)\n")
 	contains(t, "the receipt", s.String(), "\n  output  /")
+	if text := u.read("fetched/model"); text != "weights\n" {
+		t.Errorf("what was fetched at the end: %q", text)
+	}
 	flat := strings.Join(strings.Fields(u.read("report.xml")), " ")
 	contains(t, "the report", flat, `<testsuite name="rayctl.again" tests="2" failures="0" errors="1" skipped="1"`)
 	for n, want := range []string{

@@ -70,8 +70,11 @@ func TestGRPOOnSlurm(t *testing.T) {
 		"--", "python", "-c", "import sys; print(sys.executable)").out)
 	s := newSite(t, slurmtest.Options{Nodes: 4}, filepath.Dir(filepath.Dir(python)))
 	r := s.rayctl("run", "-f", example(t, "grpo", "rayctl.yaml"), "--launcher", "slurm", "--set", "ray.python="+python,
-		"--", "sh", "-c", `python grpo.py --goal 0.6 --out "$RAYCTL_OUTPUT_DIR"`)
+		"--fetch", filepath.Join(s.Home(""), "fetched"), "--", "sh", "-c", `python grpo.py --goal 0.6 --out "$RAYCTL_OUTPUT_DIR"`)
 	learned(t, r, 0.6, 5)
+	if files, err := os.ReadDir(filepath.Join(s.Home(""), "fetched")); err != nil || len(files) == 0 {
+		t.Errorf("what was fetched at the end: %v, %v\n%s", files, err, r.err)
+	}
 	s.RequireClean(t)
 }
 
@@ -197,8 +200,26 @@ import ray
 ray.init(log_to_driver=False)
 print("client", ray.util.client.ray.is_connected())'`, python), "client True")
 	contains(s.t, "the application", s.rayctl("exec", "served", "--", "python", "-c", get).out, "hello from Slurm")
+	s.oneDirectory("served")
 	s.resized("served", second)
 	s.daily("served")
+}
+
+// oneDirectory is TestOneDirectory on Slurm. srun of a driver runs in the cluster's own job.
+func (s *site) oneDirectory(name string) {
+	s.t.Helper()
+	dir := filepath.Join(s.Home(""), "it's $HOME")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "where.py"), []byte(whereabouts), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	out := s.shell(`cd "$HOME/it's \$HOME" && $RAYCTL submit -q `+name+` -- python where.py && $RAYCTL submit -q `+name+` -- sh -c 'srun --overlap sh -c "echo in \$SLURM_JOB_ID of $SLURM_JOB_ID"'`, "")
+	want := regexp.MustCompile(`\A` + strings.Repeat(regexp.QuoteMeta(dir)+`\|`, 3) + name + `\nSLURM_CONF SLURM_JOB_ID\nin (\d+) of (\d+)\n\z`)
+	if m := want.FindStringSubmatch(out); m == nil || m[1] != m[2] {
+		s.t.Errorf("printed %q, want %s", out, want)
+	}
 }
 
 // resized scales a cluster by hand, changes its file, and expects that Slurm has the jobs that follow from that.

@@ -25,7 +25,7 @@ docs/gen docs/share cmd/rayctl
 cmd
 cmd/clusters cmd/jobs cmd/serve cmd/access cmd/files cmd/advise
 cmd/clusters/report cmd/clusters/interrupt cmd/app/apptest
-cmd/app/jobend cmd/app/served
+cmd/app/jobend cmd/app/served cmd/app/nodefiles
 cmd/app cmd/app/watcher cmd/app/driverend
 docs
 cmd/app/rayclient cmd/app/words cmd/config cmd/launched cmd/terminal cmd/dashproxy cmd/tarstream

@@ -96,8 +96,10 @@ func (l *Launcher) add(s *spec.ClusterSpec, phase runstate.Phase) {
 	if s.Job.Entrypoint != "" || phase.Ended() {
 		c.Job = &runstate.Job{SubmissionID: s.Name + "-1", Entrypoint: s.Job.Entrypoint, State: runstate.JobRunning}
 	}
-	if phase.Ended() {
+	if c.Job != nil {
 		c.Job.OutputDir = l.Results
+	}
+	if phase.Ended() {
 		c.end(l.driverExit())
 	}
 	if s.Name == "killed" {

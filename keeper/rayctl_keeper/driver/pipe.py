@@ -24,7 +24,12 @@ def variables(command):
     """What the runtime environment must have for it."""
     program = pkgutil.get_data("rayctl_keeper.driver", "pump.py").decode().replace('"', '\\"')
     return {"RAYCTL_PIPE": 'command -v python3 >/dev/null 2>&1 && exec python3 -ISc "%s"' % program,
-            "RAYCTL_COMMAND": "".join(MEANT.get(c, c) for c in command)}
+            "RAYCTL_COMMAND": literal(command)}
+
+
+def literal(text):
+    """A text as the value of a variable of a runtime environment, in which Ray changes nothing."""
+    return "".join(MEANT.get(c, c) for c in text)
 
 
 def without(line):

@@ -7,6 +7,7 @@ import signal
 from rayctl_keeper.driver import pipe
 from rayctl_keeper.host import process
 from rayctl_keeper.ray.dashboard import Refused, Unreachable, error_line
+from rayctl_keeper.rayhook import setup_worker
 from rayctl_keeper.state.document import wall
 from rayctl_keeper.state.exits import AttemptLost, End, driver_end, prepare_end, shell_code
 from rayctl_keeper.state.model import Cause, JobState
@@ -74,6 +75,8 @@ def _body(orders, commit, number, reason, ends_at, submission_id, command):
         of_nodes = [orders.get("ray") or {}] + (orders.get("groups") or [])
         if not any(VERL in (part.get("env") or {}) for part in of_nodes):
             env.setdefault(VERL, env["RAYCTL_ENDS_AT"])
+    if job.get("cwd"):
+        env[setup_worker.DIRECTORY] = pipe.literal(job["cwd"])
     if pipe.begins(command):
         env.update(pipe.variables(command))
     runtime_env["env_vars"] = env

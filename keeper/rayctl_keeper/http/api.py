@@ -169,6 +169,9 @@ class Handler(server.Handler):
             return self.granted(body)
         if path == "/v1/change":
             return self.change(body)
+        if path == "/v1/fetch":
+            self.mail.fetch.hear(body.get("done") is True)
+            return self.state.json()
         what = path[len("/v1/"):]
         if path not in ("/v1/renew", "/v1/end", "/v1/extend", "/v1/disconnect", "/v1/leaving"):
             raise Rejected(404, "no such call: POST %s" % path)

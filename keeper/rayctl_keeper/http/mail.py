@@ -42,6 +42,7 @@ class Mailbox:
         self.elastic = None  # the object that starts and ends nodes for Ray's autoscaler
         self.gpus = None  # the object that takes the measurements of pods
         self.early = self.placed = None  # receivers of the reports that pods have nodes: in a cluster with an early head, and in one without a gang scheduler
+        self.fetch = None  # the object that holds the end of a run for a client
         self.change = None  # the function that applies a changed cluster file
         self.aborts = None  # the dashboard whose current request an end may abort
         self._closed = False  # the end has begun

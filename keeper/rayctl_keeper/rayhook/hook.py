@@ -11,7 +11,6 @@
 - `ray start` waits longer than 30 seconds for a raylet that lives, and not at all for one that does not.
 - `ray start` looks whether the dashboard's packages are there instead of importing them all, for nothing but that.
 - The dashboard agent of a worker node that is no pod begins some seconds after its raylet, see lateagent.py.
-- A worker process with a runtime environment is started by a program of ours that does not import Ray, see setup_worker.py.
 - A worker waits for the head's GCS here, so that importing Ray (a second of processor time) overlaps with the head's start.
 - The dashboard, whose children are started by `python -c`, and the Ray client server, which is started by `python -m`, have an empty
   current directory: from the user's they would import a grpc.py or test.py of his, and Ray would not start. Drivers and workers have the user's.
@@ -25,13 +24,11 @@ All of it is left out where Ray has other functions than expected: then Ray star
 
 import importlib
 import importlib.util
-import inspect
 import os
-import pkgutil
 import threading
 import time
 
-from rayctl_keeper.rayhook import headstart, lateagent, leave, setup_worker, start
+from rayctl_keeper.rayhook import headstart, lateagent, leave, start
 
 RAYLET_WAIT = 120.0  # seconds
 REAP_EVERY = 0.1  # seconds
@@ -46,7 +43,6 @@ def prepare(ray_params, head):
     _restore_environment()
     _be_patient()
     _look_for_packages()
-    _set_up_workers(ray_params, os.environ["RAYCTL_NODE_DIR"])
     if os.getpid() == 1:
         _reap_orphans()
     if leave.active():
@@ -143,23 +139,6 @@ def _look_for_packages():
         return import_them()
 
     utils.get_dashboard_dependency_error = look
-
-
-def _set_up_workers(ray_params, directory):
-    try:
-        from ray._private.runtime_env.context import RuntimeEnvContext
-        known = inspect.signature(RuntimeEnvContext.__init__).parameters
-    except (ImportError, AttributeError):
-        return
-    if set(known) - {"self"} != set(setup_worker.KNOWN) or not hasattr(ray_params, "setup_worker_path"):
-        return
-    path = os.path.join(directory, "setup_worker.py")  # by this name the raylet knows it
-    try:
-        with open(path, "wb") as f:
-            f.write(pkgutil.get_data("rayctl_keeper.rayhook", "setup_worker.py"))
-    except OSError:
-        return
-    ray_params.setup_worker_path = path
 
 
 def _announce_agent(node):

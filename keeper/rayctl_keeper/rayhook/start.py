@@ -2,8 +2,8 @@
 
 With fast start (ray.fastStart in docs/cluster-file.md, RAYCTL_FAST_START here) it takes less than half of the processor time, and RAY_START_HOOK changes
 functions inside `ray start`. Importing Ray's command line takes 1.2 s of a processor (Ray 2.60), 0.7 of them for three groups of commands that
-`ray start` has no use for. Ray imports them last and goes on without those that cannot be imported. Without fast start nothing of Ray is changed but the commands of its agents (reserve.py): a
-worker waits here for the head's GCS, and Ray begins.
+`ray start` has no use for. Ray imports them last and goes on without those that cannot be imported. Without fast start nothing of Ray is changed but the commands of its agents (reserve.py)
+and of its workers (workers.py): a worker waits here for the head's GCS, and Ray begins.
 """
 
 import os
@@ -13,7 +13,7 @@ import sys
 import time
 
 from rayctl_keeper.host import headfile
-from rayctl_keeper.rayhook import leave, ownsockets, reserve, unseen, waiting
+from rayctl_keeper.rayhook import leave, ownsockets, reserve, unseen, waiting, workers
 
 UNUSED = ("ray.util.state.state_cli", "ray.dashboard.modules.job.cli", "ray.serve.scripts")
 SHARED = ("/tmp", "/var/tmp")  # Slurm sets TMPDIR=/tmp
@@ -133,5 +133,7 @@ def main(arguments):
     reserve.change(os.environ.get("RAYCTL_NODE_DIR", ""))
     if headfile.temp_dir(arguments):  # no pod, which has one node
         ownsockets.change(os.environ.get("RAYCTL_NODE_DIR", ""))
+    if os.environ.get("RAYCTL_NODE_DIR"):
+        workers.change(os.environ["RAYCTL_NODE_DIR"], fast)
     waiting.begin(settings)
     scripts.main()

@@ -14,6 +14,7 @@ from rayctl_keeper.run.change import Change
 from rayctl_keeper.run.cluster import Cluster
 from rayctl_keeper.run.elastic.elastic import Elastic
 from rayctl_keeper.run.elastic.joined import Joined
+from rayctl_keeper.run.end.fetch import Fetch
 from rayctl_keeper.run.end.finalize import Ending
 from rayctl_keeper.run.end.grace import Grace
 from rayctl_keeper.run.end.warned import Warned
@@ -72,6 +73,7 @@ class Keeper:
         self.time_limit = TimeLimit(orders, nodes, self.attempts, self.grace, self.limits, self.mail, self.waiting, self.driver, state)
         self.ending = Ending(orders, run_dir, self.limits, self.mail, self.waiting, self.attempts, self.driver_log, state, log)
         self.submitted = Submitted(orders["name"], run_dir, log)
+        self.fetch = self.mail.fetch = Fetch(orders, self.mail, self.waiting, state, log)
         self.resumption = Resumption(earlier, run_dir, self.limits, self.driver_log, state, log)
         self.gathering = Gathering(nodes, self.head, self.gang, self.main, self.early, self.cluster, self.resumption, self.waiting, state, log)
         self.sharing = None  # set by the process that creates this
@@ -175,6 +177,7 @@ class Keeper:
             lambda: self.cluster.in_use and self.grace.stop_drivers(end),
             lambda: end.cause != Cause.LOST and self.show_submissions(),
             lambda: self.driver.collect(reachable=self.head.dashboard is not None),
+            lambda: self.fetch.wait(end, self.head.dashboard is not None and self.cluster.in_use),
             lambda: leftfiles.note(self.state, self.run_dir, self.mail.commit, self.nodes.directories()),
             lambda: end.cause != Cause.LOST and self.resumption.recover_logs(self.head.dashboard),
             self.elastic.forget,

@@ -92,7 +92,7 @@ class State:
                      "prepared": False},
             "keeper": {"url": "", "host": "", "pid": os.getpid(), "startTime": 0},
             "nodes": [], "gpus": [], "allocations": orders.get("allocations") or [], "formerAllocations": orders.get("formerAllocations") or [],
-            "offers": 0, "job": self.new_job() if job else None, "submissions": [], "endedSubmissions": None,
+            "offers": 0, "job": self.new_job() if job else None, "outputDir": "" if job else orders.get("outputDir") or "", "submissions": [], "endedSubmissions": None,
             "committed": False, "lastRenewal": None, "endOnDisconnect": 0,
             "deadlines": {"max": None, "idle": None, "idleGpu": None, "total": None},
             "timeline": orders.get("timeline") or [], "attempts": orders.get("attempts") or [],

@@ -48,6 +48,7 @@ class Submission(unittest.TestCase):
         env = body["runtime_env"]["env_vars"]
         self.assertEqual((env["K"], env["L"], env["RAYCTL_RUN"], env["RAYCTL_ATTEMPT"], env["RAYCTL_RESTART_REASON"]),
                          (HOSTILE, "1", "n", "3", "lost"))
+        self.assertEqual(env["RAYCTL_CWD"], "/dir with %27quotes%27")
         self.assertEqual((body["submission_id"], body["entrypoint_num_cpus"], body["runtime_env"]["pip"]), ("n-3", 2, ["x"]))
         with tempfile.TemporaryDirectory() as top:
             odd = os.path.join(top, "a 'b' $(c)\nd")

@@ -24,13 +24,16 @@ class RayStart(unittest.TestCase):
         o = orders()
         o["ray"]["env"] = {"A": "ray", "B": HOSTILE}
         o["groups"][1]["env"] = {"A": "group"}
-        base = dict(self.BASE, RAY_ADDRESS="x", SLURM_JOB_ID="1", SLURM_CONF="c", PMIX_RANK="0", OMPI_X="1", RAYCTL_PROFILE="p",
+        base = dict(self.BASE, RAY_ADDRESS="x", SLURM_JOB_ID="1", SLURM_JOBID="1", SLURM_PROCID="0", SLURM_NTASKS="2", SLURM_NODELIST="n", SLURM_CONF="c", PMIX_RANK="0", OMPI_X="1", RAYCTL_PROFILE="p",
                     RAY_AUTH_TOKEN="t", RAY_JOB_CONFIG_JSON_ENV_VAR="{}", RAY_memory_usage_threshold="1", PATH="/bin", CUDA_VISIBLE_DEVICES="0")
         env = raystart.environment(o, members.members(o)[1], "/tmp/r1", "/run", {"S": "secret"}, base)
-        for gone in ("SLURM_JOB_ID", "PMIX_RANK", "OMPI_X", "RAYCTL_PROFILE", "RAY_AUTH_TOKEN", "RAY_JOB_CONFIG_JSON_ENV_VAR"):
+        for gone in ("SLURM_JOBID", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_NODELIST", "PMIX_RANK", "OMPI_X", "RAYCTL_PROFILE", "RAY_AUTH_TOKEN", "RAY_JOB_CONFIG_JSON_ENV_VAR"):
             self.assertNotIn(gone, env)
         self.assertEqual((env["A"], env["B"], env["S"], env["SLURM_CONF"], env["CUDA_VISIBLE_DEVICES"], env["RAY_memory_usage_threshold"]),
                          ("group", HOSTILE, "secret", "c", "0", "1"))
+        self.assertEqual((env["SLURM_JOB_ID"], env["RAYCTL_RUN"], env["RAYCTL_OUTPUT_DIR"]), ("1", "n", ""))
+        for of in ({"outputDir": "/out", "job": None}, {"job": dict(o["job"], outputDir="/out")}):
+            self.assertEqual(raystart.environment(dict(o, **of), members.members(o)[1], "/tmp/r1", "/run", {}, base)["RAYCTL_OUTPUT_DIR"], "/out")
         self.assertEqual((env["RAY_AUTH_MODE"], env["RAY_AUTH_TOKEN_PATH"], env["RAY_JOB_STOP_WAIT_TIME_S"]), ("token", "/run/ray-token.0", "3"))
         self.assertEqual((env["RAY_ADDRESS"], env["RAY_prestart_worker_first_driver"]), ("10.0.0.1:1234", "0"))
         self.assertTrue(env["PATH"].startswith("/opt/venv/bin:"))

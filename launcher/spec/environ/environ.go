@@ -36,14 +36,14 @@ const EnvBin = "RAYCTL_ENV_BIN"
 // Variable is an environment variable and what it means.
 type Variable struct{ Name, Meaning string }
 
-// Driver are the variables that a driver, its tasks and its actors can rely on.
+// Driver are the variables that a driver, its tasks and its actors can rely on; those of an attempt only in the job of a run.
 func Driver() []Variable {
 	return []Variable{
-		{Run, "the run's name, the same for all attempts"},
+		{Run, "the name of the run, the same for all attempts, or of the cluster that the job was submitted to"},
 		{Attempt, "the number of the attempt, from 1"},
 		{RestartReason, "the cause that ended the previous attempt, such as driver-failed, lost, preempted or time-limit; empty for the first"},
-		{OutputDir, "job.outputDir, the same for all attempts"},
-		{SubmissionID, "the id of this attempt's job in Ray's job API"},
+		{OutputDir, "job.outputDir, the same for all attempts, and for all jobs on a cluster of `up`. A RayCluster that is taken as it is has it only with job.outputDir, and only for its run's own job"},
+		{SubmissionID, "the id of the job, of this attempt's job in a run, in Ray's job API"},
 		{EndsAt, "epoch seconds at which the run's end begins at the latest, as known when the driver starts: lifetime.max, lifetime.total, or Slurm's warning before the job's time limit; not set without a limit. MLP_CURRENT_CAPACITY_BLOCK_EXPIRATION_TIMESTAMP, which verl reads to save in time, is the same, unless env or job.env has another"},
 	}
 }
@@ -69,7 +69,7 @@ func OfRay() []Variable {
 
 // internal lists the variables between keeper, batch script and supervisors (keeper/, templates/), which a process of a cluster may inherit.
 var internal = []string{
-	"RAYCTL_CLIENT_PORT", "RAYCTL_COMMAND", "RAYCTL_DASHBOARD", "RAYCTL_GCS", "RAYCTL_FAST_START", "RAYCTL_GCS_WAIT", "RAYCTL_HEAD_FILE", "RAYCTL_INSIDE", "RAYCTL_INSTANCE", "RAYCTL_JOB",
+	"RAYCTL_CLIENT_PORT", "RAYCTL_COMMAND", "RAYCTL_CWD", "RAYCTL_DASHBOARD", "RAYCTL_GCS", "RAYCTL_FAST_START", "RAYCTL_GCS_WAIT", "RAYCTL_HEAD_FILE", "RAYCTL_INSIDE", "RAYCTL_INSTANCE", "RAYCTL_JOB",
 	"RAYCTL_MARK", "RAYCTL_NODE_DIR", "RAYCTL_NODE_IP", "RAYCTL_PIPE", "RAYCTL_RESTARTS", "RAYCTL_ROUND", "RAYCTL_RUN_DIR", "RAYCTL_SERIAL", "RAYCTL_UMASK", "RAYCTL_USER_START_HOOK",
 	"RAYCTL_WAITING",
 	"RAYCTL_WARN_DASHBOARD", "RAYCTL_WARN_KEEPER",

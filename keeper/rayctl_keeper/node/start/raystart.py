@@ -16,7 +16,9 @@ from rayctl_keeper.node.start.memory import share, split
 # Of other clusters, of the allocation we are in, of MPI: Ray and nested srun would take them for their own.
 FOREIGN = re.compile(r"^(RAY_ADDRESS|RAY_API_SERVER_ADDRESS|RAY_AUTH_\w+|RAY_TMPDIR|RAY_JOB_\w+|RAY_START_HOOK|"
                      r"SLURM_\w+|SLURMD_\w+|SRUN_\w+|PMI\w*|OMPI_\w+|PRTE_\w+|RAYCTL_\w+)$")
-KEPT = ("SLURM_CONF",)
+# What `srun --overlap` needs to find the allocation (srun(1)). Its other names and the variables of a task stay out: Lightning takes a process with SLURM_NTASKS for one of a
+# step, scripts take rank and world size from SLURM_PROCID, SLURM_LOCALID and SLURM_NTASKS, Open MPI takes the hosts from the job if there is SLURM_JOBID.
+KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_SACK_SOCKET", "SLURM_JOB_ID")
 INSTANCE = "RAYCTL_INSTANCE"  # Ray's name for this life of the node, where its autoscaler runs
 UMASK = "RAYCTL_UMASK"  # the user's, as an octal number: what Ray starts has it
 
@@ -46,6 +48,8 @@ def environment(orders, member, directory, run_dir, secrets, base):
         "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": raytoken.path(run_dir, base.get("RAYCTL_ROUND") or 0),
         "RAY_USAGE_STATS_ENABLED": "0", "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
         "RAYCTL_NODE_DIR": directory,
+        # For all that is submitted to the cluster, by whichever tool.
+        "RAYCTL_RUN": orders["name"], "RAYCTL_OUTPUT_DIR": (orders.get("job") or orders).get("outputDir") or "",
         # It takes itself out again before Ray starts anything.
         "RAY_START_HOOK": "rayctl_keeper.rayhook.hook.prepare",
         "RAYCTL_FAST_START": orders["ray"].get("fastStart") or "always",

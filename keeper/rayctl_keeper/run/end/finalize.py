@@ -15,7 +15,7 @@ class Ending:
     """Carries out an End."""
 
     def __init__(self, orders, run_dir, limits, mail, waiting, attempts, driver_log, state, log):
-        self._scratch = bool((orders.get("job") or {}).get("scratch"))
+        self._scratch = bool(orders.get("scratch"))
         self._run_dir, self._limits, self._mail, self._waiting = run_dir, limits, mail, waiting
         self._attempts, self._driver_log, self._state, self._log = attempts, driver_log, state, log
 
@@ -65,14 +65,15 @@ class Ending:
             job = self._state.doc["job"]
             begin = job["logBegin"] if job["logBegin"] < 0 else self._driver_log.begins_at
             message = end.message if job["state"] == JobState.STOPPED else job["message"]  # Ray has the same words for every stop
-            self._state.change(job=dict(job, outputDir=self._left(), logBegin=begin, message=message))
+            self._state.change(job=dict(job, outputDir=self._left(job.get("outputDir")), logBegin=begin, message=message))
             self._attempts.record(end.cause, end.message, end.driver[0] if end.driver else self._state.doc["job"]["exitCode"])
+        else:
+            self._state.change(outputDir=self._left(self._state.doc["outputDir"]))
         self._state.final(os.path.join(self._run_dir, "result.json"), end.document(), self._driver_log.document())
 
-    def _left(self):
-        """The job's output directory, if it outlives the cluster and the driver has written to it, as far as this host sees."""
-        directory = self._state.doc["job"].get("outputDir") or ""
+    def _left(self, directory):
+        """The output directory, if it outlives the cluster and a driver has written to it, as far as this host sees."""
         try:
-            return "" if self._scratch or not os.listdir(directory) else directory
+            return "" if self._scratch or not directory or not os.listdir(directory) else directory
         except OSError:
             return directory  # a URI, or another host's

@@ -1,7 +1,9 @@
-package files
+package nodefiles
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"path"
 	"strings"
 
@@ -11,10 +13,10 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// source is what to copy from a cluster: a path, or without one the run's output directory. Of an ended cluster n reads what it left, and a relative path
+// Source is what to copy from a cluster: a path, or without one the run's output directory. Of an ended cluster n reads what it left, and a relative path
 // is below the output directory, as no other directory of the driver is kept. Of a living one it is there if the output directory has it, so that the same
 // command gets the same file before and after the end.
-func (n *nodeShell) source(ctx context.Context, c *app.Cluster, given string) (string, error) {
+func (n *Shell) Source(ctx context.Context, c *app.Cluster, given string) (string, error) {
 	s, err := c.Status(ctx)
 	if err != nil {
 		return "", err
@@ -29,19 +31,31 @@ func (n *nodeShell) source(ctx context.Context, c *app.Cluster, given string) (s
 		return n.wholeOutput(ctx, s)
 	case path.IsAbs(given):
 		return given, nil
-	case !s.Phase.Ended() && (s.Job == nil || !path.IsAbs(s.Job.OutputDir)):
+	case !s.Phase.Ended() && !path.IsAbs(s.Output()):
 		return given, nil
 	case !s.Phase.Ended():
-		return n.inOutput(ctx, s.Job.OutputDir, given)
+		return n.inOutput(ctx, s.Output(), given)
 	}
 	return n.ofEnded(ctx, s, given)
 }
 
+// ErrNothing means that the drivers have left nothing in the output directory.
+var ErrNothing = errors.New("nothing is in the output directory")
+
+// Results copies the content of the cluster's output directory to dst, which is made if it is missing. It returns both places.
+func (n *Shell) Results(ctx context.Context, c *app.Cluster, dst string) (from, to string, err error) {
+	if from, err = n.Source(ctx, c, ""); err != nil {
+		return "", "", err
+	}
+	to, err = n.Download(ctx, from, cmp.Or(strings.TrimRight(dst, "/"), dst))
+	return from, to, err
+}
+
 // ofEnded is a relative path of an ended run: in its output directory, or in the directory in which the driver began, which is often one of this machine.
-func (n *nodeShell) ofEnded(ctx context.Context, s launcher.Status, given string) (string, error) {
-	output, began := "", ""
+func (n *Shell) ofEnded(ctx context.Context, s launcher.Status, given string) (string, error) {
+	output, began := s.Output(), ""
 	if s.Job != nil {
-		output, began = s.Job.OutputDir, driverio.Directory(s.Job.Entrypoint)
+		began = driverio.Directory(s.Job.Entrypoint)
 	}
 	if !path.IsAbs(output) {
 		output = ""
@@ -67,20 +81,20 @@ func (n *nodeShell) ofEnded(ctx context.Context, s launcher.Status, given string
 	}
 }
 
-// outputOf is where an upload without a path goes: the output directory, as scp takes the home directory.
-func (n *nodeShell) outputOf(ctx context.Context, c *app.Cluster) (string, error) {
+// OutputOf is where an upload without a path goes: the output directory, as scp takes the home directory.
+func (n *Shell) OutputOf(ctx context.Context, c *app.Cluster) (string, error) {
 	s, err := c.Status(ctx)
 	if err != nil {
 		return "", err
 	}
-	if s.Job == nil || !path.IsAbs(s.Job.OutputDir) {
+	if !path.IsAbs(s.Output()) {
 		return "", app.UsageError("write NAME:PATH, like dev:/tmp/x", "the path on the cluster is empty, and %s has no output directory", s.Name)
 	}
-	return s.Job.OutputDir, nil
+	return s.Output(), nil
 }
 
 // inOutput is the path in the output directory, if it is there, else as it was given: a command on the node begins in another directory.
-func (n *nodeShell) inOutput(ctx context.Context, output, given string) (string, error) {
+func (n *Shell) inOutput(ctx context.Context, output, given string) (string, error) {
 	below, found := path.Join(output, given), strings.Builder{}
 	if strings.HasSuffix(given, "/") {
 		below += "/"
@@ -93,7 +107,7 @@ func (n *nodeShell) inOutput(ctx context.Context, output, given string) (string,
 }
 
 // onHostOf makes n read the files that an ended cluster left.
-func (n *nodeShell) onHostOf(c *app.Cluster) error {
+func (n *Shell) onHostOf(c *app.Cluster) error {
 	host, err := app.Ability[launcher.HostExecer](c.Launcher, "copying what an ended cluster left")
 	ender, ends := c.Launcher.(launcher.FilesEnder)
 	switch {
@@ -110,31 +124,32 @@ func (n *nodeShell) onHostOf(c *app.Cluster) error {
 
 // wholeOutput is what is in the output directory, not the directory: the user has not named it, and the same copy again is the same, and not a directory
 // in the first one.
-func (n *nodeShell) wholeOutput(ctx context.Context, s launcher.Status) (string, error) {
+func (n *Shell) wholeOutput(ctx context.Context, s launcher.Status) (string, error) {
 	dir, err := outputDir(s)
 	if err != nil {
 		return "", err
 	}
 	var entries strings.Builder
 	if err := n.run(ctx, nil, &entries, "ls", "-A", "--", dir); err == nil && entries.Len() == 0 { // the copy reports a directory that cannot be read
-		return "", launcher.Fail(runstate.CodeSpec, nil, "drivers write results to $RAYCTL_OUTPUT_DIR", "the output directory of run %s is empty: %s", s.Name, dir)
+		return "", launcher.Fail(runstate.CodeSpec, ErrNothing, "drivers write results to $RAYCTL_OUTPUT_DIR", "the output directory of run %s is empty: %s", s.Name, dir)
 	}
 	return dir + "/.", nil
 }
 
-// outputDir is where a run's driver leaves results.
+// outputDir is where a cluster's drivers leave results.
 func outputDir(s launcher.Status) (string, error) {
+	dir := s.Output()
 	switch {
-	case s.Job == nil:
-		return "", app.UsageError("write NAME:PATH", "cluster %s has no job of its own and so no output directory", s.Name)
-	case s.Job.OutputDir == "" && s.Phase.Ended():
-		return "", launcher.Fail(runstate.CodeSpec, nil, "drivers write results to $RAYCTL_OUTPUT_DIR", "run %s left nothing in an output directory", s.Name)
-	case s.Job.OutputDir == "":
+	case dir == "" && s.Job == nil:
+		return "", app.UsageError("write NAME:PATH", "cluster %s has nothing in an output directory", s.Name)
+	case dir == "" && s.Phase.Ended():
+		return "", launcher.Fail(runstate.CodeSpec, ErrNothing, "drivers write results to $RAYCTL_OUTPUT_DIR", "run %s left nothing in an output directory", s.Name)
+	case dir == "":
 		return "", app.UsageError("write NAME:PATH", "run %s has no output directory", s.Name)
-	case !path.IsAbs(s.Job.OutputDir):
-		return "", launcher.Fail(runstate.CodeSpec, nil, "copy it with that storage's own tool", "the output directory of %s is not a directory: %s", s.Name, s.Job.OutputDir)
+	case !path.IsAbs(dir):
+		return "", launcher.Fail(runstate.CodeSpec, nil, "copy it with that storage's own tool", "the output directory of %s is not a directory: %s", s.Name, dir)
 	}
-	return s.Job.OutputDir, nil
+	return dir, nil
 }
 
 // onHost runs the commands that copy on the host of a substrate instead of a node.

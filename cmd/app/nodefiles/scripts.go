@@ -1,4 +1,4 @@
-package files
+package nodefiles
 
 // beginUpload resolves DST ($1) for a source with the last name $2, makes the directory $3 beside the target, and prints the target.
 const beginUpload = `
