@@ -3,11 +3,15 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 
+	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/dashboardclient/pack"
 	"github.com/rayctl/rayctl/launcher"
@@ -16,35 +20,14 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec/clientfiles"
 )
 
-// Packages packs the job's directories and modules. Without any it costs nothing.
+// Packages packs the job's directories and modules, and says what is sent. Without any it costs nothing.
 func (a *App) Packages(j *spec.Job) func(context.Context) (*launcher.Packages, error) {
 	return func(ctx context.Context) (*launcher.Packages, error) {
 		p := a.NewPacker(j.Excludes)
-		p.Packages.RuntimeEnv = runtimeEnv(j)
-		if j.WorkingDir != "" {
-			if len(j.Excludes) > 0 && pack.IsArchive(j.WorkingDir) {
-				a.UI.Warn("the working directory %s is a package already: nothing is excluded from it", j.WorkingDir)
-			}
-			uri, err := p.Add(ctx, "working directory", j.WorkingDir, pack.WorkingDir)
-			if err != nil {
-				return nil, err
-			}
-			p.Packages.RuntimeEnv["working_dir"] = uri
-			if err := fromWorkingDir(p.Packages, j.WorkingDir, uri); err != nil {
-				return nil, err
-			}
+		if err := p.addAll(ctx, j); err != nil {
+			return nil, err
 		}
-		var modules []any
-		for _, m := range j.PyModules {
-			uri, err := p.Add(ctx, "Python module", m, pack.Module)
-			if err != nil {
-				return nil, err
-			}
-			modules = append(modules, uri)
-		}
-		if modules != nil {
-			p.Packages.RuntimeEnv["py_modules"] = modules
-		}
+		p.Tell("sent")
 		return p.Packages, nil
 	}
 }
@@ -76,6 +59,46 @@ func fromWorkingDir(p *launcher.Packages, dir, uri string) error {
 	})
 }
 
+// WouldSend packs as Packages does, and so refuses what it refuses, but is for a job that is not sent; nil if it has no directory or module.
+func (a *App) WouldSend(ctx context.Context, j *spec.Job) (*Sent, error) {
+	p := a.NewPacker(j.Excludes)
+	if err := p.addAll(ctx, j); err != nil || p.packed == 0 {
+		return nil, err
+	}
+	p.Tell("would send")
+	return &p.Sent, nil
+}
+
+// addAll adds what a job has.
+func (p *Packer) addAll(ctx context.Context, j *spec.Job) error {
+	p.Packages.RuntimeEnv = runtimeEnv(j)
+	if j.WorkingDir != "" {
+		if len(j.Excludes) > 0 && pack.IsArchive(j.WorkingDir) {
+			p.a.UI.Warn("the working directory %s is a package already: nothing is excluded from it", j.WorkingDir)
+		}
+		uri, err := p.Add(ctx, "working directory", j.WorkingDir, pack.WorkingDir)
+		if err != nil {
+			return err
+		}
+		p.Packages.RuntimeEnv["working_dir"] = uri
+		if err := fromWorkingDir(p.Packages, j.WorkingDir, uri); err != nil {
+			return err
+		}
+	}
+	var modules []any
+	for _, m := range j.PyModules {
+		uri, err := p.Add(ctx, "Python module", m, pack.Module)
+		if err != nil {
+			return err
+		}
+		modules = append(modules, uri)
+	}
+	if modules != nil {
+		p.Packages.RuntimeEnv["py_modules"] = modules
+	}
+	return nil
+}
+
 // runtimeEnv is the part of Ray's runtime_env that is neither packed nor a variable.
 func runtimeEnv(j *spec.Job) map[string]any {
 	env := map[string]any{}
@@ -99,6 +122,67 @@ type Packer struct {
 	a        *App
 	Excludes []string
 	Packages *launcher.Packages
+	Sent     Sent
+	packed   int // directories and modules so far
+}
+
+// Sent is what a job's packages have in them.
+type Sent struct {
+	Files   int            `json:"files"`
+	Bytes   int64          `json:"bytes"` // before compression
+	LeftOut []pack.LeftOut `json:"leftOut,omitempty"`
+}
+
+// ignoreGitignore is Ray's variable with which .gitignore files leave out nothing.
+const ignoreGitignore = "RAY_RUNTIME_ENV_IGNORE_GITIGNORE"
+
+// mostLeftOut is how many names a line has of what is left out.
+const mostLeftOut = 4
+
+// Tell says in one line what is sent and what is not.
+func (p *Packer) Tell(verb string) {
+	if p.packed == 0 {
+		return
+	}
+	p.a.UI.Note("%s", verb+" "+p.Sent.String())
+}
+
+func (s *Sent) String() string {
+	text := fmt.Sprintf("%d files, %s", s.Files, terminal.Size(s.Bytes))
+	if s.Files == 1 {
+		text = "1 file, " + terminal.Size(s.Bytes)
+	}
+	for i, l := range s.LeftOut {
+		switch i {
+		case mostLeftOut:
+			return text + fmt.Sprintf(" and %d more", len(s.LeftOut)-i)
+		case 0:
+			text += "; left out by .gitignore: "
+		default:
+			text += ", "
+		}
+		text += leftOut(l)
+	}
+	return text
+}
+
+// leftOut is "data/ (3.1 GB)" or "*.ckpt (2)".
+func leftOut(l pack.LeftOut) string {
+	var details []string
+	if l.Count > 1 {
+		details = append(details, strconv.Itoa(l.Count))
+	}
+	switch size := terminal.Size(l.Bytes); {
+	case !strings.HasSuffix(l.Name, "/") || l.More && l.Bytes == 0: // a file, or nothing is known
+	case l.More:
+		details = append(details, "more than "+size)
+	default:
+		details = append(details, size)
+	}
+	if details == nil {
+		return l.Name
+	}
+	return l.Name + " (" + strings.Join(details, ", ") + ")"
 }
 
 // NewPacker makes a packer that has packed nothing yet.
@@ -118,9 +202,12 @@ func (p *Packer) Add(ctx context.Context, what, path string, do PackFunc) (strin
 	if err != nil {
 		return "", err
 	}
-	made, err := do(ctx, path, pack.Options{CacheDir: cache, Excludes: p.Excludes, Logger: p.a.Logger(), Progress: func(n pack.Progress) {
-		p.a.UI.Transfer(launcher.Progress{Text: "packing the " + what, Done: n.Bytes, Total: n.TotalBytes})
-	}})
+	made, err := do(ctx, path, pack.Options{
+		CacheDir: cache, Excludes: p.Excludes, NoGitignore: p.a.Getenv(ignoreGitignore) == "1", Logger: p.a.Logger(),
+		Progress: func(n pack.Progress) {
+			p.a.UI.Transfer(launcher.Progress{Text: "packing the " + what, Done: n.Bytes, Total: n.TotalBytes})
+		},
+	})
 	var names *pack.NamesError
 	switch {
 	case errors.As(err, &names):
@@ -134,6 +221,13 @@ func (p *Packer) Add(ctx context.Context, what, path string, do PackFunc) (strin
 	case err != nil:
 		return "", err
 	}
+	for _, note := range made.Notes {
+		p.a.UI.Note("%s", note)
+	}
+	p.packed++
+	p.Sent.Files += made.Files
+	p.Sent.Bytes += made.Bytes
+	p.Sent.LeftOut = append(p.Sent.LeftOut, made.LeftOut...)
 	p.Packages.Files = append(p.Packages.Files, launcher.PackageFile{URI: made.URI, Path: made.Path, Size: made.Size})
 	return made.URI, nil
 }

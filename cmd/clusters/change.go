@@ -227,6 +227,8 @@ type runPlan struct {
 	Name    string `json:"name"`
 	Action  string `json:"action"` // launch; attach, where the run lives; show, where its record is
 	Command string `json:"command"`
+	// Sends is what the launch would pack of the job's directories and modules.
+	Sends *app.Sent `json:"sends,omitempty"`
 }
 
 // dryRun prints what run would do.
@@ -254,10 +256,9 @@ func dryRun(ctx context.Context, a *app.App, o *runOptions, l launcher.Launcher,
 			}
 			return err
 		}
-		if p.Packages != nil { // also refused: what cannot be packed, or is too large for Ray
-			if _, err := p.Packages(ctx); err != nil {
-				return err
-			}
+		var err error
+		if plan.Sends, err = a.WouldSend(ctx, &c.Spec.Job); err != nil { // also refused: what cannot be packed, or is too large for Ray
+			return err
 		}
 	}
 	a.UI.Clear()

@@ -129,6 +129,7 @@ func runApply(ctx context.Context, a *app.App, o *applyOptions) error {
 	if err := a.Upload(ctx, c.Client, p.Packages); err != nil {
 		return err
 	}
+	p.Tell("sent")
 	if err := c.ServeApply(ctx, config); err != nil {
 		return err
 	}

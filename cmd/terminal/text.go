@@ -55,7 +55,7 @@ func Size(n int64) string {
 		return fmt.Sprintf("%d B", n)
 	case n < 10_000_000:
 		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
-	case n < 10_000_000_000:
+	case n < 1_000_000_000:
 		return fmt.Sprintf("%.0f MB", float64(n)/1e6)
 	default:
 		return fmt.Sprintf("%.1f GB", float64(n)/1e9)

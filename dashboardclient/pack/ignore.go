@@ -10,40 +10,74 @@ import (
 	"syscall"
 )
 
-// rules decide what is left out. Each kind of file has its own chain, in which a deeper or later pattern overrides, as in git. A file that any
-// chain excludes is left out, as in Ray.
+// rules decide what is left out. Each kind of file has its own chain, in which a deeper or later pattern overrides, as in git. What Options.Excludes or a
+// .rayignore excludes is left out, as in Ray. What one of them takes back ("!") is packed although a .gitignore leaves it out.
 type rules struct {
-	excludes, gitignore, rayignore []pattern
-	noGitignore                    bool
+	excludes, rayignore []pattern
+	gitignore           []pattern // empty where git itself lists the files
+	// ignored: a .gitignore leaves this directory out. Only what is taken back by its own path is packed.
+	ignored bool
+	// noGitignore: nothing that git ignores is left out from here on: it is taken back, or Options.NoGitignore.
+	noGitignore bool
+	negations   *[]*negation // of all excludes and .rayignore files so far
 }
 
 // newRules returns the rules at the top of a directory that is packed, without the files in it.
-func newRules(root string, opts Options) (rules, error) {
-	r := rules{noGitignore: opts.NoGitignore}
-	for _, line := range append(append([]string{}, DefaultExcludes...), opts.Excludes...) {
+func newRules(opts Options) rules {
+	r := rules{noGitignore: opts.NoGitignore, negations: new([]*negation)}
+	for _, line := range DefaultExcludes {
 		r.excludes = append(r.excludes, parsePatterns([]byte(line), 0)...)
 	}
-	if r.noGitignore {
-		return r, nil
+	for _, line := range opts.Excludes {
+		r.excludes = append(r.excludes, parsePatterns([]byte(line), 0)...)
 	}
-	var err error
-	r.gitignore, err = extend(nil, gitExclude(root), 0)
-	return r, err
+	r.register(r.excludes, "the excludes")
+	return r
 }
+
+// register remembers which patterns take something back.
+func (r rules) register(patterns []pattern, source string) {
+	for _, p := range patterns {
+		if p.negation != nil {
+			p.negation.source = source
+			*r.negations = append(*r.negations, p.negation)
+		}
+	}
+}
+
+// names are the excludes without a path, if no exclude takes anything back.
+func (r rules) names() (names []string) {
+	for _, p := range r.excludes {
+		switch {
+		case p.negation != nil:
+			return nil
+		case p.nameOnly && p.dirsOnly && p.wildcards == nil && !p.endsWith:
+			names = append(names, p.literal+"/")
+		case p.nameOnly && p.wildcards == nil && !p.endsWith:
+			names = append(names, p.literal)
+		}
+	}
+	return names
+}
+
+// verdict is what a chain says about a path.
+type verdict int
+
+const (
+	unmentioned verdict = iota
+	excluded
+	takenBack
+)
 
 // in returns the rules inside a directory, given those of its parent. relative is its path, empty for the top.
 func (r rules) in(dir, relative string, entries []fs.DirEntry) (rules, error) {
-	base := len(relative)
-	if base > 0 {
-		base++ // the slash
-	}
 	for _, entry := range entries {
 		var err error
 		switch name := entry.Name(); {
 		case name == ".gitignore" && !r.noGitignore && entry.Type().IsRegular(): // git does not follow links
-			r.gitignore, err = extend(r.gitignore, filepath.Join(dir, name), base)
-		case name == ".rayignore":
-			r.rayignore, err = extend(r.rayignore, filepath.Join(dir, name), base)
+			r.gitignore, err = extend(r.gitignore, filepath.Join(dir, name), baseOf(relative))
+		case name == rayignore:
+			r, err = r.withRayignore(dir, relative)
 		}
 		if err != nil {
 			return r, err
@@ -52,19 +86,90 @@ func (r rules) in(dir, relative string, entries []fs.DirEntry) (rules, error) {
 	return r, nil
 }
 
-// skip reports whether a file or directory is left out. Nothing below such a directory is checked: no pattern can include it again.
-func (r rules) skip(path string, dir bool) bool {
-	return excluded(r.excludes, path, dir) || excluded(r.gitignore, path, dir) || excluded(r.rayignore, path, dir)
+const rayignore = ".rayignore"
+
+// withRayignore adds the patterns of a directory's .rayignore, if there is one.
+func (r rules) withRayignore(dir, relative string) (rules, error) {
+	var err error
+	before := len(r.rayignore)
+	r.rayignore, err = extend(r.rayignore, filepath.Join(dir, rayignore), baseOf(relative))
+	if err == nil {
+		r.register(r.rayignore[before:], strings.TrimPrefix(relative+"/"+rayignore, "/"))
+	}
+	return r, err
 }
 
-// excluded returns the result of the last matching pattern.
-func excluded(chain []pattern, path string, dir bool) bool {
-	for i := len(chain) - 1; i >= 0; i-- {
-		if chain[i].matches(path, dir) {
-			return !chain[i].negated
+// baseOf is the length of what a path inside a directory begins with.
+func baseOf(relative string) int {
+	if relative == "" {
+		return 0
+	}
+	return len(relative) + 1 // the slash
+}
+
+// ours is what the excludes and .rayignore files say about a path. left: a .gitignore leaves it out.
+func (r rules) ours(path string, dir, left bool) verdict {
+	e, byExclude := decide(r.excludes, path, dir)
+	i, byRayignore := decide(r.rayignore, path, dir)
+	if e == excluded || i == excluded {
+		return excluded
+	}
+	if e == unmentioned && i == unmentioned {
+		return unmentioned
+	}
+	byExclude.mark(left)
+	byRayignore.mark(left)
+	return takenBack
+}
+
+// gitignored reports whether a .gitignore leaves a path out, where git is not asked.
+func (r rules) gitignored(path string, dir bool) bool {
+	if r.noGitignore || r.ignored {
+		return false
+	}
+	v, _ := decide(r.gitignore, path, dir)
+	return v == excluded
+}
+
+// takesBackBelow reports whether a pattern takes back something in a directory that a .gitignore leaves out, without the directory itself. A pattern
+// without a path ("!*.csv") does not, as in git: each directory would have to be searched.
+func (r rules) takesBackBelow(dir string) bool {
+	for _, chain := range [][]pattern{r.excludes, r.rayignore} {
+		for i := range chain {
+			if chain[i].takesBackBelow(dir) {
+				return true
+			}
 		}
 	}
 	return false
+}
+
+// decision is the pattern that decided, and whether an earlier one had excluded the path.
+type decision struct {
+	by     *pattern
+	before bool
+}
+
+// mark notes that a pattern takes something back.
+func (d decision) mark(left bool) {
+	if d.by != nil && (d.before || left) {
+		d.by.negation.effective = true
+	}
+}
+
+// decide returns what the last matching pattern says.
+func decide(chain []pattern, path string, dir bool) (verdict, decision) {
+	for i := len(chain) - 1; i >= 0; i-- {
+		if !chain[i].matches(path, dir) {
+			continue
+		}
+		if chain[i].negation == nil {
+			return excluded, decision{}
+		}
+		before, _ := decide(chain[:i], path, dir)
+		return takenBack, decision{by: &chain[i], before: before == excluded}
+	}
+	return unmentioned, decision{}
 }
 
 // extend adds the patterns of a file, if it exists.

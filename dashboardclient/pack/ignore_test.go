@@ -48,13 +48,15 @@ func listedByGit(t testing.TB, root string) []string {
 	return files
 }
 
-// listed are the files that this package would pack.
+// listed are the files that this package's own matcher would pack.
 func listed(t testing.TB, root string) []string {
 	t.Helper()
-	walked, err := walk(t.Context(), source{root: root}, Options{Logger: slog.New(slog.DiscardHandler)})
+	opts := Options{Logger: slog.New(slog.DiscardHandler)}
+	walked, err := newWalker(t.Context(), source{root: root}, opts)
 	must(t, err)
+	must(t, walked.withoutGit(root, "", newRules(opts)))
 	files := []string{}
-	for _, f := range walked {
+	for _, f := range walked.files {
 		if !f.dir { // git has no directories
 			files = append(files, f.name)
 		}

@@ -1,14 +1,19 @@
 // Package pack makes the zip packages that Ray unpacks on the nodes as a job's working_dir or py_modules.
 //
-// A package is named by its content: the same files give the same URI on every machine, so that a cluster which has it needs no
-// upload. Excluded is what Ray excludes: .gitignore and .rayignore in every directory, Options.Excludes, and DefaultExcludes. Beyond Ray, the
-// directory's own .git/info/exclude applies, because git's users list there what is private to their clone. Files outside of the directory do not
-// apply (.gitignore files above it, the user's core.excludesFile), so that the same directory gives the same package for everybody. A file that a
-// pattern excludes is left out even if git tracks it.
+// A package is named by its content: the same files give the same URI on every machine, so that a cluster which has it needs no upload.
 //
-// All patterns have the meaning of git 2.39, compared on generated trees (TestIgnoreIsGits: 2,000 of them, none differs). The matcher is our own because
-// go-git's v5.19.3 differed from git in 299 of 1,000 such trees ("!data" brought back what is below, "!*/" everything in the directories). Like git it
-// compares bytes, with case, on every system.
+// In a git work tree git says what is packed: the tracked files, and those that it would add. So the .gitignore files of the directories above, .git/info/exclude
+// and core.excludesFile count, a tracked file is packed although a pattern matches it, and an empty directory is not. What is deleted or outside of a sparse
+// checkout is not there to be packed. A submodule, another repository in the directory, and what a link leads to are listed by the repository that they
+// are in. The repository of the directory counts, not the one of GIT_DIR.
+//
+// Where no work tree is, no git, or git refuses (safe.directory), our own matcher reads the .gitignore files in the directory, and its .git/info/exclude. The
+// same holds where git ignores the directory itself.
+//
+// Options.Excludes, DefaultExcludes and the .rayignore files leave out more, as in Ray. Beyond Ray, their "!pattern" takes back what git ignores: a file, or a
+// directory with all that is in it. Their patterns, and those of our own matcher, have the meaning of git 2.39, compared on generated trees (TestIgnoreIsGits:
+// 2,000 of them, none differs). The matcher is our own because go-git's v5.19.3 differed from git in 299 of 1,000 such trees ("!data" brought back what is
+// below, "!*/" everything in the directories). Like git it compares bytes, with case, on every system.
 //
 // Symbolic links are followed as in Ray, which cannot unpack them. Permissions are kept (Ray 2.9.3 and 2.40 ignore them when unpacking).
 package pack
@@ -69,7 +74,7 @@ func (e *NamesError) List() string {
 type Options struct {
 	// Excludes are patterns in .gitignore syntax, relative to the directory.
 	Excludes []string
-	// NoGitignore disables .gitignore and .git/info/exclude, but not .rayignore.
+	// NoGitignore packs also what git ignores, but not what .rayignore leaves out. git is not asked.
 	NoGitignore bool
 	// CacheDir is the directory for packages and the memory of unchanged directories. Empty: "rayctl/packages" in the user's cache directory.
 	CacheDir string
@@ -99,6 +104,10 @@ type Package struct {
 	// Files and Bytes are the content, before compression.
 	Files int
 	Bytes int64
+	// LeftOut is what .gitignore files leave out, the largest first.
+	LeftOut []LeftOut
+	// Notes are sentences for the user: what is packed otherwise than the user may expect.
+	Notes []string
 	// Reused is true if nothing had to be read: the directory is unchanged since the last packing.
 	Reused bool
 
@@ -248,20 +257,36 @@ func makePackage(ctx context.Context, src source, opts Options) (*Package, error
 	if err != nil {
 		return nil, err
 	}
-	files, err := walk(ctx, src, opts)
+	found, err := walk(ctx, src, opts)
 	if err != nil {
 		return nil, err
 	}
-	if pkg := cache.recall(src, files); pkg != nil && pkg.Size <= opts.MaxSize {
+	measured := make(chan []LeftOut, 1) // while the package is made
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, measuredTime)
+		defer cancel()
+		measured <- leftOut(ctx, found.left)
+	}()
+	pkg, err := cache.packageOf(ctx, src, found.files, opts)
+	if err != nil {
+		return nil, err
+	}
+	pkg.LeftOut, pkg.Notes = <-measured, found.notes
+	return pkg, nil
+}
+
+// packageOf returns the remembered package of these files, or makes it.
+func (c *cache) packageOf(ctx context.Context, src source, files []file, opts Options) (*Package, error) {
+	if pkg := c.recall(src, files); pkg != nil && pkg.Size <= opts.MaxSize {
 		return pkg, nil
 	}
-	pkg, stable, err := write(ctx, files, cache.dir, opts)
+	pkg, stable, err := write(ctx, files, c.dir, opts)
 	if err != nil {
 		return nil, err
 	}
 	if stable {
-		cache.remember(src, files, pkg)
+		c.remember(src, files, pkg)
 	}
-	cache.prune()
+	c.prune()
 	return pkg, nil
 }

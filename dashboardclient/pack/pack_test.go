@@ -50,11 +50,11 @@ func age(t testing.TB, root string) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
 	for {
-		files, err := walk(t.Context(), source{root: root}, Options{Logger: slog.New(slog.DiscardHandler)})
+		found, err := walk(t.Context(), source{root: root}, Options{Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.ContainsFunc(files, func(f file) bool { return f.state.young(time.Now()) }) {
+		if !slices.ContainsFunc(found.files, func(f file) bool { return f.state.young(time.Now()) }) {
 			return
 		}
 		if time.Now().After(deadline) {
@@ -314,12 +314,12 @@ func TestErrors(t *testing.T) {
 func TestVanishedAndChanged(t *testing.T) {
 	root := tree(t, map[string]string{"a": "1", "b": "2", "c": "3", "large": strings.Repeat("x", largeFile+1)})
 	opts := Options{Logger: slog.New(slog.DiscardHandler), MaxSize: DefaultMaxSize}
-	files, err := walk(t.Context(), source{root: root}, opts)
+	found, err := walk(t.Context(), source{root: root}, opts)
 	must(t, err)
 	must(t, os.Remove(filepath.Join(root, "a")))
 	must(t, os.Remove(filepath.Join(root, "large")))
 	put(t, filepath.Join(root, "b"), "longer", false)
-	pkg, stable, err := write(t.Context(), files, t.TempDir(), opts)
+	pkg, stable, err := write(t.Context(), found.files, t.TempDir(), opts)
 	must(t, err)
 	if stable {
 		t.Error("it would be remembered")

@@ -7,14 +7,21 @@ import (
 
 // pattern is one line of a file in .gitignore syntax.
 type pattern struct {
-	negated   bool // "!": includes matching files again
-	dirsOnly  bool // "/" at the end
-	nameOnly  bool // no other "/": matches the last part of the path, at any depth
-	base      int  // length of the path of the pattern file's directory, with a slash at the end
+	negation  *negation // "!": takes matching files back; nil: leaves them out
+	dirsOnly  bool      // "/" at the end
+	nameOnly  bool      // no other "/": matches the last part of the path, at any depth
+	base      int       // length of the path of the pattern file's directory, with a slash at the end
 	literal   string
 	endsWith  bool // "*" and then literal
 	wildcards []token
 	never     bool // malformed, as "[a" and "a\": matches nothing, in git, too
+}
+
+// negation is a pattern that takes files back.
+type negation struct {
+	text      string // as it is written
+	source    string // the file, or job.excludes
+	effective bool   // something would be left out without it
 }
 
 // parsePatterns parses a file of patterns. base is the length of its directory's path with a slash at the end, 0 for the top.
@@ -55,7 +62,9 @@ func withoutTrailingSpaces(line string) string {
 // parsePattern parses one line. ok is false if the line is empty and so can match nothing.
 func parsePattern(line string, base int) (p pattern, ok bool) {
 	p.base = base
-	line, p.negated = strings.CutPrefix(line, "!")
+	if positive, negated := strings.CutPrefix(line, "!"); negated {
+		line, p.negation = positive, &negation{text: line}
+	}
 	line, p.dirsOnly = strings.CutSuffix(line, "/")
 	if line == "" {
 		return p, false
@@ -94,4 +103,13 @@ func (p *pattern) matches(path string, dir bool) bool {
 	}
 	rest, ok := strings.CutPrefix(subject, p.literal)
 	return ok && matchWildcards(p.wildcards, rest)
+}
+
+// takesBackBelow reports whether the pattern takes back what is at a path, with directories in it, below a directory.
+func (p *pattern) takesBackBelow(dir string) bool {
+	if p.negation == nil || p.never || p.nameOnly {
+		return false
+	}
+	inside := dir[p.base:] + "/"
+	return strings.HasPrefix(p.literal, inside) || p.wildcards != nil && strings.HasPrefix(inside, p.literal)
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -37,29 +38,96 @@ type walker struct {
 	files  []file
 	names  []string   // that Ray cannot unpack
 	within []identity // the directories from root to here, to detect links to a parent
+	left   []left     // by .gitignore
+	notes  []string
+}
+
+// left is a file, or a directory with all that is in it, that a .gitignore leaves out.
+type left struct {
+	name string // below the top, with slashes
+	path string // on disk
+	dir  bool
 }
 
 // walk lists the files to pack, in a fixed order.
-func walk(ctx context.Context, src source, opts Options) ([]file, error) {
-	root, err := os.Stat(src.root)
+func walk(ctx context.Context, src source, opts Options) (*walker, error) {
+	w, err := newWalker(ctx, src, opts)
 	if err != nil {
-		return nil, readable(err)
-	}
-	w := &walker{ctx: ctx, opts: opts, src: src, within: []identity{identify(root)}}
-	outer, err := newRules(src.root, opts)
-	if err != nil {
-		return nil, readable(err)
+		return nil, err
 	}
 	if !unpackable(src.prefix) {
 		w.names = append(w.names, src.prefix)
 	}
-	if err := w.directory(src.root, "", outer); err != nil {
+	rules := newRules(opts)
+	if err := w.tree(src.root, "", rules); err != nil {
 		return nil, err
 	}
 	if len(w.names) > 0 {
 		return nil, &NamesError{w.names}
 	}
-	return w.files, nil
+	w.sort()
+	w.noteIneffective(*rules.negations)
+	return w, nil
+}
+
+func newWalker(ctx context.Context, src source, opts Options) (*walker, error) {
+	root, err := os.Stat(src.root)
+	if err != nil {
+		return nil, readable(err)
+	}
+	return &walker{ctx: ctx, opts: opts, src: src, within: []identity{identify(root)}}, nil
+}
+
+// sort orders the files and leaves out what is there twice: git lists a tracked file behind a link and the link, and what was taken back comes last.
+func (w *walker) sort() {
+	byName := func(a, b file) int { return compareNames(a.name, b.name) }
+	if !slices.IsSortedFunc(w.files, byName) {
+		slices.SortStableFunc(w.files, byName)
+	}
+	w.files = slices.CompactFunc(w.files, func(a, b file) bool { return a.name == b.name })
+}
+
+// noteIneffective names the patterns that were to take something back, and do not.
+func (w *walker) noteIneffective(negations []*negation) {
+	if w.src.only != "" {
+		return
+	}
+	for _, n := range negations {
+		if !n.effective {
+			w.note("%s of %s takes nothing back: there is no such file that is left out, or a directory above it is left out", n.text, n.source)
+		}
+	}
+}
+
+func (w *walker) note(format string, args ...any) {
+	w.notes = append(w.notes, fmt.Sprintf(format, args...))
+}
+
+// tree lists a directory as git does if it lies in a work tree, else by its .gitignore files.
+func (w *walker) tree(path, relative string, r rules) error {
+	if w.src.only != "" || r.noGitignore || r.ignored {
+		return w.directory(path, relative, r)
+	}
+	listing, err := gitFiles(w.ctx, path, r.names())
+	switch {
+	case w.ctx.Err() != nil:
+		return w.ctx.Err()
+	case err != nil:
+		w.note("git does not list the files of %s (%v): rayctl reads the .gitignore files in it, and leaves out also tracked files that match%s", path, err, trustHint(path, err))
+	case listing != nil && len(listing.files) > 0:
+		return w.listing(path, relative, r, listing)
+	case listing != nil && len(listing.ignored) > 0 && relative == "":
+		w.note("git ignores all that is in %s: rayctl leaves out only what the .gitignore files in it name", path)
+	}
+	return w.withoutGit(path, relative, r)
+}
+
+// withoutGit lists a directory by its .gitignore files.
+func (w *walker) withoutGit(path, relative string, r rules) (err error) {
+	if r.gitignore, err = extend(r.gitignore, gitExclude(path), baseOf(relative)); err != nil {
+		return readable(err)
+	}
+	return w.directory(path, relative, r)
 }
 
 // directory lists the content of a directory. relative is its path below the top, with slashes; empty for the top.
@@ -79,35 +147,69 @@ func (w *walker) directory(path, relative string, outer rules) error {
 		if w.src.only != "" && entry.Name() != w.src.only {
 			continue
 		}
-		name := entry.Name()
-		if relative != "" {
-			name = relative + "/" + name
-		}
-		if err := w.entry(path, name, entry, inner); err != nil {
+		name := strings.TrimPrefix(relative+"/"+entry.Name(), "/")
+		if err := w.entry(filepath.Join(path, entry.Name()), name, entry, inner); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *walker) entry(dir, name string, entry fs.DirEntry, r rules) error {
-	path := filepath.Join(dir, entry.Name())
-	if w.src.only == "" && r.skip(name, entry.IsDir()) {
+func (w *walker) entry(path, name string, entry fs.DirEntry, r rules) error {
+	r, ok := w.admits(path, name, entry.IsDir(), r, r.gitignored(name, entry.IsDir()))
+	if !ok {
 		return nil
 	}
 	info, err := entry.Info()
-	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
-		info, err = os.Stat(path)
-		if err == nil && info.IsDir() && w.src.only == "" && r.skip(name, true) {
-			return nil
-		}
-	}
 	if errors.Is(err, fs.ErrNotExist) {
-		w.opts.Logger.Warn("left out: it was deleted meanwhile, or is a broken link", "path", path)
+		w.opts.Logger.Warn("left out: it was deleted meanwhile", "path", path)
 		return nil
 	}
 	if err != nil {
 		return readable(err)
+	}
+	return w.found(path, name, info, r)
+}
+
+// admits reports whether something is packed, or may have something in it that is, and returns the rules inside it. gitignored: a .gitignore leaves it out.
+func (w *walker) admits(path, name string, dir bool, r rules, gitignored bool) (inner rules, ok bool) {
+	if w.src.only != "" {
+		return r, true
+	}
+	switch r.ours(name, dir, gitignored || r.ignored) {
+	case excluded:
+		return r, false
+	case takenBack:
+		r.noGitignore = r.noGitignore || gitignored || r.ignored
+		r.ignored = false
+		return r, true
+	case unmentioned:
+	}
+	if gitignored && !r.ignored {
+		w.left = append(w.left, left{name: name, path: path, dir: dir})
+	}
+	r.ignored = r.ignored || gitignored
+	return r, !r.ignored || dir && r.takesBackBelow(name)
+}
+
+// found adds a file, or what is in a directory. Links are followed.
+func (w *walker) found(path, name string, info fs.FileInfo, r rules) (err error) {
+	link := info.Mode()&fs.ModeSymlink != 0
+	if link {
+		if info, err = os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			w.opts.Logger.Warn("left out: it is a broken link", "path", path)
+			return nil
+		}
+		if err != nil {
+			return readable(err)
+		}
+		ok := true
+		if info.IsDir() {
+			r, ok = w.admits(path, name, true, r, r.gitignored(name, true))
+		}
+		if !ok {
+			return nil
+		}
 	}
 	if !unpackable(name) {
 		w.names = append(w.names, name)
@@ -115,7 +217,7 @@ func (w *walker) entry(dir, name string, entry fs.DirEntry, r rules) error {
 	}
 	switch {
 	case info.IsDir():
-		return w.subdirectory(path, name, info, r)
+		return w.subdirectory(path, name, info, r, link)
 	case info.Mode().IsRegular():
 		w.add(path, name, info)
 	default:
@@ -127,13 +229,12 @@ func (w *walker) entry(dir, name string, entry fs.DirEntry, r rules) error {
 // unpackable reports whether Ray makes a file of this name: its zip files have names in UTF-8, in which it takes a backslash for a slash.
 func unpackable(name string) bool { return utf8.ValidString(name) && !strings.Contains(name, `\`) }
 
-func (w *walker) subdirectory(path, relative string, info fs.FileInfo, r rules) error {
+// subdirectory lists a directory. crossing: it may lie in another work tree, or in none.
+func (w *walker) subdirectory(path, relative string, info fs.FileInfo, r rules, crossing bool) error {
 	self := identify(info)
-	for _, outer := range w.within {
-		if outer == self {
-			w.opts.Logger.Warn("left out: the link leads back to a directory that it is in", "path", path)
-			return nil
-		}
+	if slices.Contains(w.within, self) {
+		w.opts.Logger.Warn("left out: the link leads back to a directory that it is in", "path", path)
+		return nil
 	}
 	w.within = append(w.within, self)
 	defer func() { w.within = w.within[:len(w.within)-1] }()
@@ -142,8 +243,17 @@ func (w *walker) subdirectory(path, relative string, info fs.FileInfo, r rules) 
 		return readable(err)
 	}
 	if empty {
-		w.add(path, relative+"/", info)
+		if !r.ignored {
+			w.add(path, relative+"/", info)
+		}
 		return nil
+	}
+	if !crossing {
+		_, err := os.Lstat(filepath.Join(path, ".git"))
+		crossing = err == nil
+	}
+	if crossing {
+		return w.tree(path, relative, r)
 	}
 	return w.directory(path, relative, r)
 }

@@ -236,7 +236,8 @@ type Job struct {
 	// is done, for drivers that wait for nodes by themselves. Default: gang.
 	Start string `json:"start,omitempty" jsonschema:"enum=gang,enum=head"`
 	// WorkingDir is a directory that is packed, uploaded and made the driver's current directory on all nodes; relative to the
-	// file. A .zip file is unpacked there. In a directory, .gitignore and .rayignore are obeyed as git does, and its .git/info/exclude. A remote URI (https, s3, gs, ...) is passed to Ray as it is. The driver works
+	// file. A .zip file is unpacked there. Of a directory in a git work tree, the files are sent that git tracks or would add, also those of submodules, and no empty directories; elsewhere the .gitignore files
+	// in it are obeyed. .rayignore leaves out more. With RAY_RUNTIME_ENV_IGNORE_GITIGNORE=1 what git ignores is sent, too. A remote URI (https, s3, gs, ...) is passed to Ray as it is. The driver works
 	// in a copy, which goes with the cluster: results belong in RAYCTL_OUTPUT_DIR. Excludes cwd.
 	// Default: none.
 	WorkingDir string `json:"workingDir,omitempty" path:"client"`
@@ -261,7 +262,8 @@ type Job struct {
 	Grace *units.Duration `json:"grace,omitempty"`
 	// Restarts is how often the run is started again, depending on the cause that ended the attempt.
 	Restarts Restarts `json:"restarts,omitzero"`
-	// Excludes are patterns as in .gitignore that are left out of workingDir, besides .gitignore and .rayignore; "!venv" brings back what is left out by default: .git, .venv, venv, __pycache__.
+	// Excludes are patterns as in .gitignore that are left out of workingDir and pyModules, besides what .gitignore and .rayignore leave out. "!data/model.pt" sends what .gitignore leaves out, here and
+	// in .rayignore; "!data" a directory with all that is in it. "!venv" sends what is left out by default: .git, .venv, venv, __pycache__.
 	Excludes []string `json:"excludes,omitempty"`
 	// PyModules are directories, packages or URIs that are uploaded and importable in the job (py_modules of runtime_env).
 	PyModules []string `json:"pyModules,omitempty" path:"client"`

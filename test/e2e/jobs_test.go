@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -16,6 +17,26 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/local/proc"
 )
+
+// submitRepository submits from a git work tree, of which the job gets what git tracks.
+func submitRepository(t *testing.T, u *user) {
+	t.Helper()
+	for name, content := range map[string]string{".gitignore": "*.ckpt\ndata/\n", "kept.ckpt": "", "x.ckpt": "", "y.ckpt": "", "data/z": "12345", "main.py": "import os; print(sorted(os.listdir()))"} {
+		u.write("repository/"+name, content)
+	}
+	for _, args := range []string{"init -q", "add -f kept.ckpt"} {
+		c := exec.CommandContext(t.Context(), "git", strings.Fields(args)...)
+		c.Dir = filepath.Join(u.dir, "repository")
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("git %s: %v: %s", args, err, out)
+		}
+	}
+	r := u.want(0, "submit", "shared", "--working-dir", "repository", "--", "python", "main.py")
+	if want := "['.gitignore', 'kept.ckpt', 'main.py']\n"; r.out != want {
+		t.Errorf("the job has %q, want %q", r.out, want)
+	}
+	contains(t, "what was sent", r.err, "sent 3 files, 51 B; left out by .gitignore: data/ (5 B), *.ckpt (2)\n")
+}
 
 // TestSubmit runs jobs on an existing cluster.
 func TestSubmit(t *testing.T) {
@@ -29,6 +50,7 @@ func TestSubmit(t *testing.T) {
 		}
 	}
 	contains(t, "the refusal", u.want(65, "submit", "shared", "--submission-id", "hostile", "--", "true").err, "hostile")
+	submitRepository(t, u)
 	u.want(0, "submit", "shared", "-q", "--", "true")
 	killed := u.want(128+9, "submit", "shared", "-o", "json", "--", "sh", "-c", "echo hello; kill -9 $$")
 	contains(t, "what is said of a driver that a signal ended", killed.err, "hello\n", "the driver was ended by SIGKILL, exit code 137")

@@ -63,6 +63,7 @@ func OfRay() []Variable {
 		{"RAY_API_SERVER_ADDRESS", "the dashboard for the commands on jobs and Serve and for top, if neither a cluster nor --address is given. --address overrides it, unlike with Ray's own tools"},
 		{"RAY_ADDRESS", "the same, if it is an http or https URL and RAY_API_SERVER_ADDRESS is not set"},
 		{"RAY_JOB_HEADERS", "a JSON object of HTTP headers for a dashboard that is given by its address; they override the token's header"},
+		{"RAY_RUNTIME_ENV_IGNORE_GITIGNORE", "1: packages have also what git ignores"},
 		{"RAY_AUTH_TOKEN", "the token for such a dashboard; else the file of RAY_AUTH_TOKEN_PATH, else ~/.ray/auth_token"},
 	}
 }
