@@ -26,7 +26,7 @@ var flagGroups = []flagGroup{
 	{"Size", []string{"workers", "cpus-per-worker", "gpus-per-worker", "memory-per-worker", "entrypoint-num-cpus", "entrypoint-num-gpus"},
 		[]string{"entrypoint-memory", "entrypoint-resources", "entrypoint-label-selector"}},
 	{"Limits", []string{"max", "idle", "queue-timeout", "restarts"}, []string{"grace", "keep", "end-on-disconnect", "on-interrupt"}},
-	{"Output", []string{"output", "output-dir", "junit"}, []string{"receipt", "share"}},
+	{"Output", []string{"output", "output-dir", "fetch", "junit"}, []string{"receipt", "share"}},
 	{"Site", []string{"cluster", "address", "launcher", "image", "python"}, []string{"ray-version", "context", "namespace", "slurm-host", "slurm-job", "verify"}},
 }
 
