@@ -64,15 +64,15 @@ func TestUpChanged(t *testing.T) {
 	contains(t, "the file of the keeper", u.want(0, "up", "-f", second).err, "grows: changed "+changes)
 	contains(t, "recorded", u.want(0, "up", "-f", second, "--dry-run").out, "up would change nothing")
 	u.want(0, "submit", "grows", "-q", "--", "echo", "once")
-	u.want(7, "submit", "grows", "-q", "--submission-id", "fails", "--", "sh", "-c", "echo fails; exit 7")
-	u.start(false, "submit", "grows", "--submission-id", "runs", "--", "sh", "-c", "echo runs; exec sleep 600").until("runs\n", 1)
+	u.want(7, "submit", "grows", "-q", "--submission-id", "fails", "--", "sh", "-c", "echo of fails; exit 7")
+	u.start(false, "submit", "grows", "--submission-id", "runs", "--", "sh", "-c", "echo of runs; exec sleep 600").until("of runs\n", 1)
 	u.want(0, "down", "grows")
 	contains(t, "what was submitted, in the record", u.want(0, "history", "grows").out, "3 jobs (")
 	for job, code := range map[string]int{"fails": 7, "runs": runstate.CodeInterrupted} {
-		if out := u.want(0, "logs", "grows", job).out; out != job+"\n" {
+		if out := u.want(0, "logs", "grows", job).out; out != "of "+job+"\n" {
 			t.Errorf("the output of job %s after the end: %q", job, out)
 		}
 		u.want(code, "wait", "grows", job)
 	}
-	contains(t, "the jobs after the end", u.want(0, "jobs", "grows").out, "echo once", "fails  FAILED", "runs   STOPPED")
+	contains(t, "the jobs after the end", u.want(0, "jobs", "grows").out, "echo once", " FAILED ", " STOPPED ")
 }

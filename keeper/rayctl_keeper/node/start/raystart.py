@@ -25,7 +25,7 @@ UMASK = "RAYCTL_UMASK"  # the user's, as an octal number: what Ray starts has it
 
 def environment(orders, member, directory, run_dir, secrets, base):
     """The environment of `ray start`, from the one we have (base)."""
-    env = {k: v for k, v in base.items() if k in KEPT or not FOREIGN.match(k)}
+    env = {k: v for k, v in base.items() if (v if k in KEPT else not FOREIGN.match(k))}
     python = orders["ray"]["python"]
     if os.path.isabs(python):
         # `python` of an entrypoint is the one that has Ray.
