@@ -66,7 +66,6 @@ func runCase(t *testing.T, w world, d drawn) bool {
 	go func() { r.ended <- r.client.Wait() }()
 	r.awaitMoment()
 	r.lookForSecrets("when it was struck")
-	r.oneStatus("when it was struck")
 	r.struck = r.f.strike(r)
 	r.oneStatus("after it was struck")
 	if r.f.closed {
