@@ -54,10 +54,21 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 	if pods, err := c.PodsOf(ctx, job); err == nil && (&observe.Snapshot{Job: job, Pods: pods}).Held() {
 		return l.untilGone(ctx, id) // the keeper has ended it already, and the result is recorded: only the Job is left to delete
 	}
-	asking, cancel := context.WithTimeout(ctx, limit)
+	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
+	timer, held := time.AfterFunc(limit, cancel), false
+	defer timer.Stop()
 	if err = l.askPatiently(asking, c, id, end); err == nil {
-		err = l.untilGone(asking, id)
+		err = l.untilGone(asking, id, func(s launcher.Status) {
+			was := held
+			held = s.Job != nil && s.Job.WaitsForFetch && !end.Now
+			switch {
+			case held: // for a client, as long as it copies
+				timer.Stop()
+			case was:
+				timer.Reset(limit)
+			}
+		})
 	}
 	switch {
 	case err == nil:
@@ -117,7 +128,7 @@ func (l *Launcher) askPatiently(ctx context.Context, c *api.Client, id launcher.
 }
 
 // untilGone watches until nothing is left, and reports what it waits for.
-func (l *Launcher) untilGone(ctx context.Context, id launcher.ID) error {
+func (l *Launcher) untilGone(ctx context.Context, id launcher.ID, see ...func(launcher.Status)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	statuses, err := l.WatchAndTend(ctx, id)
@@ -131,6 +142,9 @@ func (l *Launcher) untilGone(ctx context.Context, id launcher.ID) error {
 	for s := range statuses {
 		if s.Phase.Ended() {
 			return nil
+		}
+		for _, see := range see {
+			see(s)
 		}
 		if why := cmp.Or(s.Unreachable, s.Reason.Message, "it is "+string(s.Phase)); why != waits {
 			waits = why

@@ -114,7 +114,7 @@ type Payload struct {
 	Secrets map[string]string
 	// EndOnDisconnect makes the keeper end the run when this client's renewals stop for this long; 0: never.
 	EndOnDisconnect time.Duration
-	// Fetch makes the end of the run wait for a client that copies the output directory, where that cannot be read after the end (runstate.ReasonFetch).
+	// Fetch makes the end of the run wait for a client that copies the output directory, where that cannot be read after the end (runstate.Job.WaitsForFetch).
 	Fetch bool
 	// Command describes the launching command, for the record: argv[0:1] and the verb, never values of options.
 	Command string

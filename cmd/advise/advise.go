@@ -2,7 +2,6 @@ package advise
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -50,8 +49,8 @@ func New(a *app.App) *cobra.Command {
 		Example: "  rayctl advise\n  rayctl advise --nodes 16 --tightly-coupled --bare-metal\n  rayctl advise --nodes 8 --python-native --multi-tenant -o json\n  rayctl advise -f rayctl.yaml",
 		Args:    app.NoDash(0, "no arguments"),
 	}
-	c.RunE = func(c *cobra.Command, args []string) error {
-		return a.Action(func(context.Context) error { return run(a, c, o) })(c, args)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return run(a, c, o) // without a context of its own: Ctrl-C ends it, also at a question
 	}
 	o.config.AddSelection(c)
 	c.Flags().IntVar(&o.needs.Nodes, "nodes", 1, "number of nodes of one job: `N`")

@@ -32,17 +32,20 @@ func (a *App) Packages(j *spec.Job) func(context.Context) (*launcher.Packages, e
 	}
 }
 
-// fromWorkingDir prepares requirements that the nodes install from the working directory: the package must have their files. Ray keeps environments by the lines of
+// FromWorkingDir prepares requirements of a runtime environment that the nodes install from the working directory: the package must have their files. Ray keeps environments by the lines of
 // the requirements, so that a comment with the package's name makes it install changed files.
-func fromWorkingDir(p *launcher.Packages, dir, uri string) error {
-	return clientfiles.EachList(p.RuntimeEnv, func(_ string, lines []string) ([]string, error) {
+func (p *Packer) FromWorkingDir(env map[string]any, dir, uri string) error {
+	return clientfiles.EachList(env, func(_ string, lines []string) ([]string, error) {
 		needed := map[string]string{}
 		for _, line := range lines {
 			if path, ok := clientfiles.Sent(line); ok {
 				needed[path] = line
 			}
 		}
-		for _, f := range p.Files {
+		for _, f := range p.Packages.Files {
+			if f.URI != uri {
+				continue
+			}
 			missing, err := pack.Missing(f.Path, slices.Sorted(maps.Keys(needed)))
 			if err != nil {
 				return nil, err
@@ -81,7 +84,7 @@ func (p *Packer) addAll(ctx context.Context, j *spec.Job) error {
 			return err
 		}
 		p.Packages.RuntimeEnv["working_dir"] = uri
-		if err := fromWorkingDir(p.Packages, j.WorkingDir, uri); err != nil {
+		if err := p.FromWorkingDir(p.Packages.RuntimeEnv, j.WorkingDir, uri); err != nil {
 			return err
 		}
 	}
@@ -104,7 +107,7 @@ func runtimeEnv(j *spec.Job) map[string]any {
 	env := map[string]any{}
 	maps.Copy(env, j.RuntimeEnv)
 	for _, k := range []string{"pip", "uv"} {
-		if rich, ok := env[k].(map[string]any); ok { // fromWorkingDir changes it
+		if rich, ok := env[k].(map[string]any); ok { // FromWorkingDir changes it
 			env[k] = maps.Clone(rich)
 		}
 	}

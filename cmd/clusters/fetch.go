@@ -3,15 +3,16 @@ package clusters
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/app/nodefiles"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
-	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
@@ -44,7 +45,7 @@ func newFetcher(a *app.App, l launcher.Launcher, id launcher.ID, dir string) (*f
 
 // See copies at once if the keeper waits for that, because the directory goes with the nodes.
 func (f *fetcher) See(ctx context.Context, s launcher.Status) {
-	if f == nil || s.Reason.Code != runstate.ReasonFetch {
+	if f == nil || s.Job == nil || !s.Job.WaitsForFetch {
 		return
 	}
 	f.begin.Do(func() {
@@ -56,7 +57,8 @@ func (f *fetcher) See(ctx context.Context, s launcher.Status) {
 	})
 }
 
-// whileHeld copies from the node, and tells the keeper that it does, and that it has.
+// whileHeld copies from the node, and tells the keeper that it does as long as bytes arrive, and that it has. After a failure it tells nothing: what it has not copied
+// is there for another minute.
 func (f *fetcher) whileHeld(ctx context.Context, node string) error {
 	copying, stop := context.WithCancel(ctx)
 	defer stop()
@@ -67,16 +69,25 @@ func (f *fetcher) whileHeld(ctx context.Context, node string) error {
 		})
 	}
 	var told sync.WaitGroup
+	var arrived atomic.Int64
 	told.Go(func() {
-		for sleep.For(copying, speaks) {
+		for before := int64(0); sleep.For(copying, speaks); {
+			now := arrived.Load()
+			if now == before {
+				continue // whoever hangs does not hold the nodes
+			}
+			before = now
 			if err := tell(false); err != nil {
 				f.a.Logger().Debug("the keeper was not told that the output directory is being copied", "error", err)
 			}
 		}
 	})
-	err := f.copy(ctx, node)
+	err := f.copy(ctx, node, &arrived)
 	stop()
 	told.Wait()
+	if err != nil && !errors.Is(err, nodefiles.ErrNothing) {
+		return err
+	}
 	if terr := tell(true); terr != nil { // it goes on after a minute
 		f.a.Logger().Debug("the keeper was not told that the output directory is copied", "error", terr)
 	}
@@ -89,9 +100,13 @@ func (f *fetcher) Finish(ctx context.Context) error {
 		return nil
 	}
 	if f.held != nil {
-		<-f.held
+		select {
+		case <-f.held:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	} else {
-		f.err = f.copy(ctx, "")
+		f.err = f.copy(ctx, "", new(atomic.Int64))
 	}
 	if errors.Is(f.err, nodefiles.ErrNothing) {
 		f.a.UI.Note("--fetch: the driver has left nothing in $RAYCTL_OUTPUT_DIR")
@@ -100,16 +115,40 @@ func (f *fetcher) Finish(ctx context.Context) error {
 	return f.err
 }
 
-func (f *fetcher) copy(ctx context.Context, node string) error {
+// copy counts the bytes that arrive.
+func (f *fetcher) copy(ctx context.Context, node string, arrived *atomic.Int64) error {
 	e, err := app.Ability[launcher.Execer](f.c.Launcher, "--fetch")
 	if err != nil {
 		return err
 	}
-	from, to, err := nodefiles.New(f.a.UI, e, f.c.ID, node).Results(ctx, f.c, f.dir)
+	from, to, err := nodefiles.New(f.a.UI, counted{e, arrived}, f.c.ID, node).Results(ctx, f.c, f.dir)
 	if err == nil {
 		f.a.UI.Note("copied %s:%s to %s", f.c.ID, from, to)
 	}
 	return err
+}
+
+// counted counts what its commands write to their output.
+type counted struct {
+	launcher.Execer
+	bytes *atomic.Int64
+}
+
+func (c counted) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequest) (int, error) {
+	if e.Stdout != nil {
+		e.Stdout = countedWriter{e.Stdout, c.bytes}
+	}
+	return c.Execer.Exec(ctx, id, e)
+}
+
+type countedWriter struct {
+	io.Writer
+	bytes *atomic.Int64
+}
+
+func (w countedWriter) Write(p []byte) (int, error) {
+	w.bytes.Add(int64(len(p)))
+	return w.Writer.Write(p)
 }
 
 // driverNode is the name of the node that the driver ran on; "" is the head.

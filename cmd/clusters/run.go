@@ -135,8 +135,9 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 	a.RememberLaunch(c)
 	watch, output, driver := watcher.New(a.UI), driverend.New(o.output.Driver(a)), &interrupt.Grace{Time: time.Duration(*c.Spec.Job.Grace)}
 	watch.Allow(c.Spec.Job.Restarts)
+	actions := interrupt.Watch(ctx, a, o.onInterrupt, driver.Now)
 	outcome, err := launcher.Run(ctx, l, c.Spec, payload, launcher.RunOptions{
-		Stdout: output, OnStatus: func(s launcher.Status) { driver.See(s); watch.See(s); fetch.See(ctx, s) }, Actions: interrupt.Watch(ctx, a, o.onInterrupt, driver.Now),
+		Stdout: output, OnStatus: func(s launcher.Status) { driver.See(s); watch.See(s); fetch.See(ctx, s) }, Actions: actions,
 		OnRefused: refused(ctx, a, o, c.Spec), Detach: o.detach, Logger: a.Logger(),
 	})
 	if errors.Is(err, launcher.ErrEnded) && o.config.ExactName() != "" {
@@ -152,7 +153,7 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 		}
 		return app.Exit(runstate.CodeOutputLost) // `rayctl run | head` has not succeeded: the run goes on
 	}
-	fetched := fetch.Finish(ctx)
+	fetched := fetch.Finish(untilAction(ctx, actions))
 	err = finishRun(ctx, a, o, outcome)
 	if fetched != nil && outcome.Receipt.Exit.Code == 0 {
 		return launcher.Fail(runstate.CodeOutputLost, fetched, "`rayctl cp "+name+": DIR` copies it, where it is still there", "the results of run %s were not fetched: %v", name, fetched)
@@ -164,6 +165,19 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 		output.HintMissing(a.UI)
 	}
 	return err
+}
+
+// untilAction is a context that an interrupt ends, when there is nothing else to stop any more.
+func untilAction(ctx context.Context, actions <-chan launcher.Action) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer cancel()
+		select {
+		case <-actions:
+		case <-ctx.Done():
+		}
+	}()
+	return ctx
 }
 
 // refused returns a function that accounts for a launch that failed before anything was begun.

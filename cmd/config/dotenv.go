@@ -114,7 +114,7 @@ func replaced(value string, quoted bool, known map[string]string) (string, *envF
 		case isEscape && (quoted || m[1] == "$"):
 			return escape
 		case m[3] != "" && m[4] == "": // ${NAME:-default}, which Ray would give to the program as it is
-			fault = &envFault{msg: "has a ${" + m[3] + " that does not end after the name, and neither rayctl nor Ray replaces that", hint: "write $" + m[3] + " or the value, or put it into single quotes"}
+			fault = &envFault{msg: "has a ${ that does not end after the name, and neither rayctl nor Ray replaces that", hint: "write $NAME or the value, or put it into single quotes"}
 		case name != "" && isEarlier:
 			return earlier
 		}

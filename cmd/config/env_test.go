@@ -72,7 +72,7 @@ func TestEnvFileFaults(t *testing.T) {
 		"=hunter2":                     "line 1 of .env begins with what is not the name of a variable",
 		"A='a\nb'\nB=\"hunter2\n\n":    "line 3 of .env opens a quote that is not closed: close it",
 		"A='a\nb'hunter2":              "line 2 of .env has text after the closing quote: put",
-		"A='it'\nB=1:${X:-hunter2}":    "line 2 of .env has a ${X that does not end after the name, and neither rayctl nor Ray replaces that: write $X or the value",
+		"A='it'\nB=1:${X:-hunter2}":    "line 2 of .env has a ${ that does not end after the name, and neither rayctl nor Ray replaces that: write $NAME or the value",
 		"A=1\x00":                      ".env is not a text file in UTF-8: save it as UTF-8",
 		"A=\xffhunter2":                ".env is not a text file in UTF-8: save it as UTF-8",
 		"A=1\nRAYCTL_RUN=hunter2":      `.env:2: job.env.RAYCTL_RUN: "RAYCTL_RUN" begins with RAYCTL_, which is reserved`,

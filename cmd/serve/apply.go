@@ -254,6 +254,11 @@ func packApplication(ctx context.Context, p *app.Packer, at, dir string, applica
 	if err := clientfiles.ReadRuntimeEnv(at, dir, env, nodes); err != nil {
 		return err
 	}
+	if uri, ok := env["working_dir"].(string); ok && nodes.WorkingDir != "" {
+		if err := p.FromWorkingDir(env, nodes.WorkingDir, uri); err != nil {
+			return err
+		}
+	}
 	modules, _ := env["py_modules"].([]any)
 	for i, m := range modules {
 		uri, err := p.Add(ctx, "Python module", relativeTo(dir, fmt.Sprint(m)), pack.Module)

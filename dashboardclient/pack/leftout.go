@@ -28,6 +28,7 @@ type LeftOut struct {
 const (
 	measuredEntries = 10_000
 	measuredTime    = 100 * time.Millisecond
+	unhurried       = 1_000 // entries of a directory that are measured whatever time that takes, so that a small one always is
 )
 
 // leftOut groups and measures what is left out until ctx ends, the largest first.
@@ -102,7 +103,7 @@ func measure(ctx context.Context, dir string, budget int) (size int64, used int,
 		dir, dirs = dirs[last], dirs[:last]
 		err := inChunks(dir, func(entries []fs.DirEntry) error {
 			for _, entry := range entries {
-				if used++; used > budget || ctx.Err() != nil {
+				if used++; used > budget || used > unhurried && ctx.Err() != nil {
 					return errBudget
 				}
 				switch info, err := entry.Info(); {

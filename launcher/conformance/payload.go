@@ -71,10 +71,11 @@ func secretOf(sp *spec.ClusterSpec) string {
 
 // payloadOf builds the payload of a spec as the command does, see cmd/clusters/launch.go.
 func payloadOf(sp *spec.ClusterSpec) launcher.Payload {
-	return launcher.Payload{
-		Secrets:  map[string]string{suiteSecret: secretOf(sp)},
-		Packages: func(ctx context.Context) (*launcher.Packages, error) { return packagesOf(ctx, sp) },
+	p := launcher.Payload{Secrets: map[string]string{suiteSecret: secretOf(sp)}}
+	if sp.Job.WorkingDir != "" {
+		p.Packages = func(ctx context.Context) (*launcher.Packages, error) { return packagesOf(ctx, sp) }
 	}
+	return p
 }
 
 func packagesOf(ctx context.Context, sp *spec.ClusterSpec) (*launcher.Packages, error) {

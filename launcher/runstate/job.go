@@ -46,6 +46,8 @@ type Job struct {
 	Prepare *Prepare `json:"prepare,omitempty"`
 	// OutputDir is the driver's RAYCTL_OUTPUT_DIR. Of an ended run it is empty if nothing was written there, or if it went with the nodes.
 	OutputDir string `json:"outputDir,omitempty"`
+	// WaitsForFetch: the end waits for a client that copies the output directory, which goes with the nodes.
+	WaitsForFetch bool `json:"waitsForFetch,omitempty"`
 }
 
 // AllPrepare is the LogBegin of an attempt whose driver has not followed on job.prepare.

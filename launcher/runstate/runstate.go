@@ -89,9 +89,6 @@ type Reason struct {
 	Hint    string `json:"hint,omitempty"`    // next step for the user
 }
 
-// ReasonFetch is the code of a draining cluster that waits for a client to copy the output directory from its nodes.
-const ReasonFetch = "WaitingForFetch"
-
 // Group counts the nodes of one group that are alive in Ray.
 type Group struct {
 	Name   string `json:"name"`

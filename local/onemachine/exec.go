@@ -87,7 +87,7 @@ func (c *cluster) environment(st *runstate.State) ([]string, error) {
 		launcher.StatusVariable+"="+launcher.StatusValue,
 	)
 	mode := "disabled"
-	if st.Head.Token {
+	if st.Head.Token && st.Head.Address != "" { // else there is no head yet, and nobody to send a token to
 		_, path, err := c.RayToken(st.Head)
 		if err != nil {
 			return nil, c.notReady("head")

@@ -35,9 +35,12 @@ func Exec(ctx context.Context, s *site.Site, run *rundir.Run, host string, e lau
 
 // inRay is a command with what a driver needs to reach the cluster.
 func inRay(run *rundir.Run, command []string) []string {
-	argv := []string{"env", "RAY_AUTH_MODE=token", "RAY_AUTH_TOKEN_PATH=" + run.RayTokenPath(),
-		"RAY_ADDRESS=" + run.State.Head.Address, launcher.StatusVariable + "=" + launcher.StatusValue, "RAYCTL_RUN=" + run.Name, "RAYCTL_PYTHON=" + run.Record.Python,
-		"sh", "-c", `case "$RAYCTL_PYTHON" in /*) PATH="${RAYCTL_PYTHON%/*}:$PATH";; esac; exec "$@"`, "sh"}
+	argv := []string{"env"}
+	if run.State.Head.Address != "" { // else there is no head yet, and nobody to send a token to
+		argv = append(argv, "RAY_AUTH_MODE=token", "RAY_AUTH_TOKEN_PATH="+run.RayTokenPath())
+	}
+	argv = append(argv, "RAY_ADDRESS="+run.State.Head.Address, launcher.StatusVariable+"="+launcher.StatusValue, "RAYCTL_RUN="+run.Name, "RAYCTL_PYTHON="+run.Record.Python,
+		"sh", "-c", `case "$RAYCTL_PYTHON" in /*) PATH="${RAYCTL_PYTHON%/*}:$PATH";; esac; exec "$@"`, "sh")
 	return append(argv, command...)
 }
 

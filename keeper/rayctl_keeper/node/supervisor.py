@@ -23,7 +23,7 @@ from rayctl_keeper.node.groups import members
 from rayctl_keeper.node.headwatch import HeadWatch, NotReached
 from rayctl_keeper.node.start import raystart
 from rayctl_keeper.node.start.nodeports import Ports
-from rayctl_keeper.state.document import DRAIN, wall, write_from_reserve
+from rayctl_keeper.state.document import wall, write_from_reserve
 from rayctl_keeper.state.model import Cause
 
 WORKER_TRIES = 3
@@ -211,12 +211,11 @@ class Supervisor:
             save_rest(self.run_dir, self.directory, self.place)
         except OSError as error:
             self.report("ended", "the rest of the driver's output cannot be saved: %s" % error)
-        try:
-            joblogs.save(self.directory, os.path.join(self.run_dir, "jobs"), (self.orders.get("job") or {}).get("submissionPrefix") or self.orders["name"] + DRAIN)
-            if self.logs_wanted():
-                nodelogs.save(self.directory, self.place)
-        except OSError:
-            pass  # a full disk must not keep the node
+        for save in self.save_jobs, self.save_logs:
+            try:
+                save()
+            except OSError:
+                pass  # a full disk must not keep the node
         nodedir.remove(self.directory)
         if self.lock is not None:
             os.close(self.lock)
@@ -225,6 +224,15 @@ class Supervisor:
         if self.guard:
             self.guard.dismiss()
         self.directory = self.lock = self.guard = self.lifeline = None
+
+    def save_jobs(self):
+        """The output of jobs that others than the keeper submitted."""
+        joblogs.save(self.directory, os.path.join(self.run_dir, "jobs"), (self.orders.get("job") or {}).get("submissionPrefix") or self.orders["name"])
+
+    def save_logs(self):
+        """Ray's logs."""
+        if self.logs_wanted():
+            nodelogs.save(self.directory, self.place)
 
     def logs_wanted(self):
         """Whether Ray's logs of this node are to be saved; by default, and if it is not known how the cluster ends, they are."""

@@ -62,7 +62,11 @@ def enter(variables, worker, place):
         os.chdir(directory)
     except (OSError, ValueError):
         if once(place, variables.get("RAYCTL_SUBMISSION_ID") or os.environ.get("RAY_JOB_ID", ""), directory):
-            note(MISSING % (directory, os.getcwd()), worker)
+            try:
+                here = os.getcwd()
+            except OSError:
+                here = "a directory that was removed"
+            note(MISSING % (directory, here), worker)
 
 
 def once(place, job, directory):

@@ -112,7 +112,7 @@ class State:
         """The job's part before the submission."""
         return {"submissionId": submission_id, "entrypoint": entrypoint, "state": JobState.WAITING, "driverNodeId": "", "driverPid": 0,
                 "startTime": None, "endTime": None, "exitCode": None, "signal": None, "message": "", "reserves": self._reserves,
-                "logFile": log_file(submission_id) if submission_id else "", "logBegin": 0, "outputDir": self._output_dir,
+                "logFile": log_file(submission_id) if submission_id else "", "logBegin": 0, "outputDir": self._output_dir, "waitsForFetch": False,
                 "prepare": {"submissionId": "", "entrypoint": prepare, "state": JobState.WAITING, "driverNodeId": "", "startTime": None, "endTime": None,
                             "exitCode": None, "signal": None, "message": ""} if self._prepares else None}
 

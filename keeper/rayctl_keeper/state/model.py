@@ -89,7 +89,6 @@ class Event:
 
 class Reason:
     """Codes of reasons that the client uses."""
-    FETCH = "WaitingForFetch"
     GPUS_DO_NOTHING = "GpusIdle"
     HEAD_RESETS = "HeadResets"
     SUBMITTED = "Submitted"

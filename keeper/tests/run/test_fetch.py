@@ -10,7 +10,7 @@ sys.path[:0] = [os.path.dirname(HERE), HERE]
 
 from rayctl_keeper.run.end import fetch
 from rayctl_keeper.state.exits import End, driver_end
-from rayctl_keeper.state.model import Cause, Phase, Reason
+from rayctl_keeper.state.model import Cause, Phase
 from sample import orders
 
 
@@ -18,9 +18,10 @@ class Held(unittest.TestCase):
     def held(self, end, reachable=True, events=(), **more):
         """How often the keeper waited, and the phases that it showed. events: what comes during each wait; after the last one nobody comes."""
         now, phases, events = [100.0], [], list(events)
-        mail, waiting, state = unittest.mock.Mock(now=False), unittest.mock.Mock(), unittest.mock.Mock(doc={"name": "n"})
+        mail, waiting, state = unittest.mock.Mock(now=False), unittest.mock.Mock(), unittest.mock.Mock(doc={"name": "n", "job": {}})
         waiting.signals.return_value = []
         state.phase.side_effect = lambda *args: phases.append(args[:3])
+        state.change.side_effect = lambda job: phases.append(job)
         hold = fetch.Fetch(orders(**more), mail, waiting, state, lambda _: None)
         waits = []
 
@@ -45,7 +46,8 @@ class Held(unittest.TestCase):
 
         waits, phases = self.held(driver_end(3), events=[copies] * 20 + [has], fetch=True)
         self.assertEqual(waits, 21)
-        self.assertEqual([p[:2] for p in phases], [(Phase.DRAINING, Reason.FETCH), (Phase.DRAINING, Cause.DRIVER_FAILED)])
+        ends = Phase.DRAINING, Cause.DRIVER_FAILED, "the driver exited with code 3"  # all the time: a keeper after this one goes by it
+        self.assertEqual(phases, [ends, {"waitsForFetch": True}, ends, {"waitsForFetch": False}])
 
     def test_nobody_comes(self):
         self.assertEqual(self.held(driver_end(0), fetch=True)[0], 7)
@@ -60,7 +62,7 @@ class Held(unittest.TestCase):
 
         self.assertEqual(self.held(End(Cause.DOWN, ""), events=[at_once], fetch=True)[0], 1)
         self.assertEqual(self.held(driver_end(0), events=[signalled], fetch=True)[0], 1)
-        for end, reachable, more in ((End(Cause.LOST, ""), True, {"fetch": True}), (End(Cause.PREEMPTED, ""), True, {"fetch": True}), (driver_end(0), False, {"fetch": True}),
+        for end, reachable, more in ((End(Cause.LOST, ""), True, {"fetch": True}), (End(Cause.PREEMPTED, ""), True, {"fetch": True}), (End(Cause.DISCONNECTED, ""), True, {"fetch": True}), (driver_end(0), False, {"fetch": True}),
                                      (driver_end(0), True, {"fetch": True, "job": None}), (driver_end(0), True, {})):
             self.assertEqual(self.held(end, reachable, **more), (0, []))
 

@@ -73,17 +73,17 @@ class Kept(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             logs, target = os.path.join(directory, "session_1", "logs"), os.path.join(directory, "jobs")
             os.makedirs(logs)
-            for name, text in (("a", "first\n"), ("b", "0123456789"), ("n-1", "own"), ("n-prepare-1", "own"), ("c", "")):
+            for name, text in (("a", "first\n"), ("b", "0123456789"), ("n-1", "own"), ("n-prepare-1", "own"), ("n-drain-1790000000", "own"), ("n-drain-0a1b-17", "own"), ("n-eval", "of others\n"), ("c", "")):
                 with open(os.path.join(logs, "job-driver-%s.log" % name), "w") as f:
                     f.write(text)
             os.symlink(os.path.join(logs, "job-driver-a.log"), os.path.join(logs, "job-driver-d.log"))
             with unittest.mock.patch.object(joblogs, "ONE", 8):
-                joblogs.save(directory, target, "n-")
+                joblogs.save(directory, target, "n")
             found = {}
             for name in os.listdir(target):
                 with open(os.path.join(target, name)) as f:
                     found[name] = f.read()
-            self.assertEqual(found, {"a.log": "first\n", "b.end": "23456789"})
+            self.assertEqual(found, {"a.log": "first\n", "b.end": "23456789", "n-eval.end": " others\n"})
             self.assertEqual(os.stat(os.path.join(target, "a.log")).st_mode & 0o777, 0o600)
 
 

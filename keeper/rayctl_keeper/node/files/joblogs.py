@@ -1,6 +1,7 @@
 """What is kept of the output of jobs that others than the keeper submitted, when the node ends on which they ran: jobs/<submission id>.log in the run directory."""
 
 import os
+import re
 import shutil
 
 from rayctl_keeper.state.document import log_file
@@ -11,11 +12,11 @@ PREFIX, SUFFIX = log_file("\0").split("\0")
 
 def save(directory, target, ours):
     """Copies the jobs' logs, the newest first until there are ALL bytes. Of a longer one than ONE only the end is kept, and its name ends with .end instead of .log.
-    ours: submission ids with this beginning are the keeper's. Raises OSError."""
-    left = ALL
+    ours: the beginning of the keeper's submission ids. Raises OSError."""
+    keepers, left = re.compile(re.escape(ours) + r"-(\d+|prepare-\d+|drain-[0-9a-f-]+)"), ALL
     for path in sorted(logs_below(directory), key=os.path.getmtime, reverse=True):
         job = os.path.basename(path)[len(PREFIX):-len(SUFFIX)]
-        if ours and job.startswith(ours):
+        if keepers.fullmatch(job):
             continue
         with open(path, "rb") as log:
             size = os.fstat(log.fileno()).st_size

@@ -29,9 +29,9 @@ class Submitted:
         now = dict(sorted(now.items(), key=lambda item: item[1]["start_time"] or 0)[-MOST:])
         if now == self._kept:
             return
-        self._kept = now
         try:
             write_atomically(self._path, json.dumps(list(now.values())).encode())
+            self._kept = now
         except OSError as error:
             self._log("the records of submitted jobs cannot be written: %s" % error)
 
