@@ -39,7 +39,7 @@ func TestRequirementsRefused(t *testing.T) {
 		{"pip: https://example.com/r.txt", "https://example.com/r.txt is a URL, not a file of this machine: download it first"},
 		{"pip: 3", "job.pip: must be a list, or the name of a requirements file, not 3, a number"},
 		{"pip: {packages: [a]}", "job.pip: must be a list, or the name of a requirements file, not a map"},
-		{"pip: constrained.txt", "constrained.txt has the line \"-c pins.txt\", and the nodes do not have that file: write its versions into constrained.txt, or the absolute path"},
+		{"pip: constrained.txt", "the line \"-c pins.txt\" of " + dir + "/constrained.txt needs " + dir + "/pins.txt, which does not exist: paths in requirements are relative to"},
 		{"pip: a.txt", "b.txt has the line \"-r a.txt\", and that file includes it: remove one of the two lines"},
 		{"pip: incomplete.txt", "the requirements file " + dir + "/nosuch.txt does not exist: -r in " + dir + "/incomplete.txt is relative to that file's directory"},
 		{"pip: [a, -r requirements.txt]", "job.pip[1]: -r requirements.txt names a file that the nodes do not have: a requirements file is given instead of the list, as in job.pip: requirements.txt"},
