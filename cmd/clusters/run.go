@@ -154,16 +154,22 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 		return app.Exit(runstate.CodeOutputLost) // `rayctl run | head` has not succeeded: the run goes on
 	}
 	fetched := fetch.Finish(untilAction(ctx, actions))
-	err = finishRun(ctx, a, o, outcome)
+	err = answerEnded(ctx, a, o, name, outcome, fetched)
+	if cause := outcome.Receipt.Exit.Cause; cause == runstate.CauseDriverFailed || cause == runstate.CausePrepareFailed {
+		output.HintMissing(a.UI)
+	}
+	return err
+}
+
+// answerEnded accounts for a run that has ended. fetched is why its results were not copied.
+func answerEnded(ctx context.Context, a *app.App, o *runOptions, name string, outcome *launcher.Outcome, fetched error) error {
+	err := finishRun(ctx, a, o, outcome)
 	if fetched != nil && outcome.Receipt.Exit.Code == 0 {
 		return launcher.Fail(runstate.CodeOutputLost, fetched, "`rayctl cp "+name+": DIR` copies it, where it is still there", "the results of run %s were not fetched: %v", name, fetched)
 	} else if fetched != nil {
 		a.UI.Warn("the results of run %s were not fetched: %s", name, app.Sentence(fetched))
 	}
 	hintKilled(a.UI, outcome.Receipt.Exit)
-	if cause := outcome.Receipt.Exit.Cause; cause == runstate.CauseDriverFailed || cause == runstate.CausePrepareFailed {
-		output.HintMissing(a.UI)
-	}
 	return err
 }
 

@@ -137,11 +137,14 @@ func (c *cluster) concludeHeld(ctx context.Context) error {
 // collectDebris removes a directory without a record: the beginning of a launch or the rest of a removal. If the record was lost otherwise, the
 // cluster may live: its keeper has written where it is, and its nodes theirs.
 func (l *Launcher) collectDebris(c *cluster, dryRun bool) ([]launcher.Collected, string, error) {
-	if c.Exists(rundir.OutputName) || !c.Exists() { // drivers' output stays
+	if !c.Exists() {
 		return nil, "", nil
 	}
 	if alive, err := c.aliveWithoutRecord(); err != nil || alive {
 		return nil, "", cmp.Or(err, error(launcher.Fail(runstate.CodeInternal, nil, "end its processes first", "%s has no record, but its processes run: it is not removed", c.Dir)))
+	}
+	if c.Exists(rundir.OutputName) { // drivers' output stays
+		return nil, "", nil
 	}
 	found := []launcher.Collected{{What: "run directory", Name: filepath.Base(c.Dir), Why: "it is incomplete"}}
 	if dryRun {
