@@ -114,8 +114,11 @@ func refuseUnstarted(ctx context.Context, a *app.App, c *app.Connection, ids []s
 func stillPending(ctx context.Context, c *app.Connection, id string, within time.Duration) bool {
 	short, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	job, err := c.AwaitStart(short, id)
-	return err != nil && ctx.Err() == nil && job != nil && job.Status == dashboardclient.JobPending
+	if _, err := c.AwaitStart(short, id); err == nil || ctx.Err() != nil {
+		return false
+	}
+	job, err := c.GetJob(ctx, id) // a slow dashboard may have answered nothing in that time
+	return err == nil && job.Status == dashboardclient.JobPending
 }
 
 // lookAfter is when a stopped job is suspected to have ended with its cluster: a run's cluster ends with its job.
