@@ -134,7 +134,7 @@ func (b *bed) serverAway(t *testing.T, s *spec.ClusterSpec) func(*begun) {
 // rayToken is Ray's token of an attempt that lives.
 func (b *bed) rayToken(t *testing.T, id launcher.ID, attempt string) string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(b.run(id), attempt, keeper.RayTokenFile+"*"))
+	files, err := filepath.Glob(filepath.Join(b.run(id), attempt, keeper.RayTokenPrefix+"*"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("%q, %v", files, err)
 	}

@@ -3,7 +3,6 @@ package clusters
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -121,34 +120,16 @@ func (f *fetcher) copy(ctx context.Context, node string, arrived *atomic.Int64) 
 	if err != nil {
 		return err
 	}
-	from, to, err := nodefiles.New(f.a.UI, counted{e, arrived}, f.c.ID, node).Results(ctx, f.c, f.dir)
+	n := nodefiles.New(f.a.UI, e, f.c.ID, node)
+	n.Report = func(p launcher.Progress) {
+		arrived.Store(p.Done)
+		f.a.UI.Transfer(p)
+	}
+	from, to, err := n.Results(ctx, f.c, f.dir)
 	if err == nil {
 		f.a.UI.Note("copied %s:%s to %s", f.c.ID, from, to)
 	}
 	return err
-}
-
-// counted counts what its commands write to their output.
-type counted struct {
-	launcher.Execer
-	bytes *atomic.Int64
-}
-
-func (c counted) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequest) (int, error) {
-	if e.Stdout != nil {
-		e.Stdout = countedWriter{e.Stdout, c.bytes}
-	}
-	return c.Execer.Exec(ctx, id, e)
-}
-
-type countedWriter struct {
-	io.Writer
-	bytes *atomic.Int64
-}
-
-func (w countedWriter) Write(p []byte) (int, error) {
-	w.bytes.Add(int64(len(p)))
-	return w.Writer.Write(p)
 }
 
 // driverNode is the name of the node that the driver ran on; "" is the head.

@@ -280,7 +280,7 @@ func TestIdleAndDisconnect(t *testing.T) {
 		t.Errorf("exit: %+v", s.Exit)
 	}
 	_, err = left.dir.Token()
-	rays, failed := filepath.Glob(filepath.Join(string(left.dir), keeper.RayTokenFile+"*"))
+	rays, failed := filepath.Glob(filepath.Join(string(left.dir), keeper.RayTokenPrefix+"*"))
 	if !errors.Is(err, fs.ErrNotExist) || len(rays) > 0 || failed != nil {
 		t.Errorf("the tokens are still there: %v, %v, %v", err, rays, failed)
 	}

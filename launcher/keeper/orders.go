@@ -18,7 +18,7 @@ const Version = 1
 const (
 	OrdersFile      = "orders.json"      // what to do; written by the client before the keeper starts, changed by the keeper that takes a changed cluster file
 	TokenFile       = "token"            // the bearer token of the API
-	RayTokenFile    = "ray-token."       // and a number: Ray's token, which the keeper makes anew for each start of a head; see RayToken
+	RayTokenPrefix  = "ray-token."       // and a number: Ray's token, which the keeper makes anew for each start of a head; see RayToken
 	SecretsFile     = "secrets.json"     // a JSON object of environment variables, removed at the end
 	CommitFile      = "commit"           // a Commit; its appearance is the commit
 	StateFile       = "state.json"       // the current State
@@ -34,7 +34,7 @@ const (
 
 // IsSecret reports whether a file of the run directory exists to hold a secret; none outlives the cluster.
 func IsSecret(name string) bool {
-	return name == TokenFile || name == SecretsFile || strings.HasPrefix(name, RayTokenFile)
+	return name == TokenFile || name == SecretsFile || strings.HasPrefix(name, RayTokenPrefix)
 }
 
 // Orders is the document that configures a cluster's keeper.

@@ -65,8 +65,10 @@ func (l *Launcher) Validate(ctx context.Context, s *spec.ClusterSpec, p launcher
 	if err := l.possible(s, p); err != nil {
 		return err
 	}
-	if err := room(l.clusters); err != nil {
-		return rundir.WriteFailed(l.clusters, err)
+	if p.DryRun { // a launch finds it when it writes
+		if err := room(l.clusters); err != nil {
+			return rundir.WriteFailed(l.clusters, err)
+		}
 	}
 	o := l.environment(s, p.Progress)
 	if p.DryRun && !rayenv.Exists(o) {

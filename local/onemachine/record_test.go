@@ -127,7 +127,7 @@ func TestRecordsAreKeptAndPruned(t *testing.T) {
 // Whoever lists finds a dead cluster as it will be concluded, and changes nothing. What changes something concludes it.
 func TestListOnlyReads(t *testing.T) {
 	l := testLauncher(t)
-	c := leave(t, l, "o", l.host, time.Hour, map[string]any{keeper.StateFile: dead("o"), keeper.CommitFile: keeper.Commit{}, keeper.TokenFile: "secret", keeper.RayTokenFile + "2": "secret"})
+	c := leave(t, l, "o", l.host, time.Hour, map[string]any{keeper.StateFile: dead("o"), keeper.CommitFile: keeper.Commit{}, keeper.TokenFile: "secret", keeper.RayTokenPrefix + "2": "secret"})
 	begun := leave(t, l, "begun", l.host, time.Hour, map[string]any{keeper.StateFile: dead("begun")}) // never committed
 	for _, kind := range []string{"before", "after"} {
 		all, err := l.List(t.Context(), launcher.Selector{All: true})
@@ -137,7 +137,7 @@ func TestListOnlyReads(t *testing.T) {
 		if living, err := l.List(t.Context(), launcher.Selector{}); err != nil || len(living) != 0 {
 			t.Errorf("%s it lives: %+v, %v", kind, living, err)
 		}
-		for _, path := range []string{c.Path(keeper.TokenFile), c.Path(keeper.RayTokenFile + "2"), begun.Path(rundir.RecordFile)} {
+		for _, path := range []string{c.Path(keeper.TokenFile), c.Path(keeper.RayTokenPrefix + "2"), begun.Path(rundir.RecordFile)} {
 			if _, err := os.Stat(path); (err == nil) != (kind == "before") {
 				t.Errorf("%s: %s: %v", kind, path, err)
 			}
@@ -152,7 +152,7 @@ func TestListOnlyReads(t *testing.T) {
 // The head's supervisor saved more of the driver's output than the keeper had copied when it was killed.
 func TestOrphanGetsItsResult(t *testing.T) {
 	l := testLauncher(t)
-	c := leave(t, l, "o", l.host, time.Hour, map[string]any{keeper.StateFile: dead("o"), keeper.CommitFile: keeper.Commit{}, keeper.TokenFile: "secret", keeper.RayTokenFile + "2": "secret"})
+	c := leave(t, l, "o", l.host, time.Hour, map[string]any{keeper.StateFile: dead("o"), keeper.CommitFile: keeper.Commit{}, keeper.TokenFile: "secret", keeper.RayTokenPrefix + "2": "secret"})
 	logs := c.Path(keeper.NodesDir, "head-0")
 	if err := os.MkdirAll(logs, 0o700); err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func TestOrphanGetsItsResult(t *testing.T) {
 		if text, err := io.ReadAll(log); err != nil || string(text) != "st\nsecond\n" || log.Close() != nil {
 			t.Errorf("%s: output %q, %v", kind, text, err)
 		}
-		for _, path := range []string{c.Path(keeper.TokenFile), c.Path(keeper.RayTokenFile + "2"), filepath.Join(logs, "job-driver-o-1.log.from-6")} {
+		for _, path := range []string{c.Path(keeper.TokenFile), c.Path(keeper.RayTokenPrefix + "2"), filepath.Join(logs, "job-driver-o-1.log.from-6")} {
 			if _, err := os.Stat(path); (err == nil) != (kind == "read") {
 				t.Errorf("%s: %s: %v", kind, path, err)
 			}

@@ -31,7 +31,6 @@ type Run struct {
 	Result    *runstate.State // nil until the current attempt has ended
 	ResultAge time.Duration
 	Token     string // of the keeper's API
-
 }
 
 // AttemptDir is the keeper's run directory of the current attempt.
@@ -101,11 +100,12 @@ func (r *Run) RayTokenPath() string {
 
 // RayToken reads the token of the head that r.State names; "" where that head has ended.
 func (r *Run) RayToken(ctx context.Context) (string, error) {
-	files, err := r.Root.Files.Read(ctx, r.RayTokenPath())
+	file := r.RayTokenPath()
+	files, err := r.Root.Files.Read(ctx, file)
 	if err != nil {
 		return "", r.Root.Cut(err)
 	}
-	return string(files[r.RayTokenPath()].Data), nil
+	return string(files[file].Data), nil
 }
 
 // documents reads the keeper's state and result of the current attempt.

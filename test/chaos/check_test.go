@@ -163,10 +163,9 @@ func (r *running) checkGaps(what, text string) {
 			whole++
 		}
 	}
-	text = string(r.receipt())
 	var receipt launcher.Receipt
-	if err := json.Unmarshal([]byte(text), &receipt); err != nil {
-		r.t.Errorf("the receipt: %v, %q", err, text)
+	if err := json.Unmarshal(r.receipt(), &receipt); err != nil {
+		r.t.Errorf("the receipt: %v, %q", err, r.receipt())
 	}
 	if whole < r.d.lines && len(receipt.Log.Missing) == 0 {
 		r.t.Errorf("%s has %d of %d lines, and the receipt names no gap", what, whole, r.d.lines)

@@ -3,6 +3,7 @@ package kubetest
 import (
 	"bufio"
 	"encoding/json"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -31,19 +32,20 @@ func (c *Cluster) Requests(t testing.TB, namespace string) (out []Request) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
+	for lines := bufio.NewReader(file); ; {
+		line, err := lines.ReadBytes('\n')
+		if err == io.EOF { // behind the last line end stands what is just being written
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 		var r Request
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+		if err := json.Unmarshal(line, &r); err != nil {
 			t.Fatalf("a line of the audit log: %v", err)
 		}
 		if strings.HasPrefix(r.User.Name, "system:serviceaccount:"+namespace+":") {
 			out = append(out, r)
 		}
 	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return out
 }

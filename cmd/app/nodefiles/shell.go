@@ -27,16 +27,18 @@ type Shell struct {
 	id   launcher.ID
 	node string
 	said string // stderr of the last command
+	// Report gets the progress of a copy; New shows it to the user.
+	Report func(launcher.Progress)
 }
 
-// copying reports the progress of a copy to the user. A total of 0 is unknown.
+// copying reports the progress of a copy. A total of 0 is unknown.
 func (n *Shell) copying(what string, total int64) *launcher.Meter {
-	return &launcher.Meter{Progress: launcher.Progress{Text: "copying " + what, Total: total}, Report: n.ui.Transfer}
+	return &launcher.Meter{Progress: launcher.Progress{Text: "copying " + what, Total: total}, Report: n.Report}
 }
 
 // New makes a Shell on a node of a cluster; "" is the head's.
 func New(ui *terminal.UI, e launcher.Execer, id launcher.ID, node string) *Shell {
-	return &Shell{ui: ui, e: e, id: id, node: node}
+	return &Shell{ui: ui, e: e, id: id, node: node, Report: ui.Transfer}
 }
 
 // warnLeftOut names the files that were not copied, in one line.

@@ -57,7 +57,7 @@ func (l *limited) Write(p []byte) (int, error) {
 func copier(t *testing.T, e launcher.Execer) *Shell {
 	t.Helper()
 	ui := terminal.NewUI(&terminal.Streams{Out: io.Discard, Err: io.Discard, Now: time.Now, Quiet: true}, os.Getenv)
-	return &Shell{ui: ui, e: e, id: "c"}
+	return New(ui, e, "c", "")
 }
 
 // contents returns the files and links below a directory; anything else there is an error.
@@ -230,7 +230,7 @@ func TestCpTells(t *testing.T) {
 			a, _, stderr := apptest.New()
 			seconds := 0
 			a.Now = func() time.Time { seconds++; return time.Unix(int64(seconds), 0) } // every step is slow
-			n := &Shell{ui: a.UI, e: thisMachine{}}
+			n := New(a.UI, thisMachine{}, "", "")
 			dst := filepath.Join(t.TempDir(), "dst")
 			if err := test.copy(n, dst); err != nil {
 				t.Fatal(err)

@@ -138,7 +138,7 @@ class Ports(unittest.TestCase):
 
 class Burst(unittest.TestCase):
     def environment(self, count, **env):
-        orders = {"ray": {"python": "python3", "env": env}, "groups": [{"name": "head", "count": count}], "lifetime": {}}
+        orders = {"name": "n", "ray": {"python": "python3", "env": env}, "groups": [{"name": "head", "count": count}], "lifetime": {}}
         return raystart.environment(orders, members.members(orders)[0], "/tmp/r", "/run", {}, {"SLURM_CPUS_ON_NODE": "3000", "RAY_event_stats": "true"})
 
     def test_many_nodes(self):

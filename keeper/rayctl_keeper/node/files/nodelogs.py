@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 
 LOG_FILE_LIMIT, LOG_NODE_LIMIT = 1 << 20, 20 << 20
 
@@ -26,24 +27,33 @@ def last_line(path):
 
 def save(directory, target):
     """Copies the end of each of Ray's logs, the driver's first, within the node's limit."""
-    logs = []
+    logs = sorted(logs_below(directory), key=lambda p: (not os.path.basename(p).startswith("job-driver-"), p))
+    copy_ends(logs, LOG_FILE_LIMIT, LOG_NODE_LIMIT, lambda path, cut: os.path.join(target, os.path.basename(path)))
+
+
+def logs_below(directory):
+    """The files of Ray's logs of a node, and the output of `ray start`."""
     for root, dirs, names in os.walk(directory):
         dirs[:] = [d for d in dirs if d not in ("runtime_resources", "sockets", "home") and not os.path.islink(os.path.join(root, d))]
-        if os.path.basename(root) == "logs" or os.sep + "logs" + os.sep in root + os.sep:
-            logs += [os.path.join(root, n) for n in names]
-    logs.append(os.path.join(directory, "start.log"))
-    budget = LOG_NODE_LIMIT
-    for path in sorted(logs, key=lambda p: (not os.path.basename(p).startswith("job-driver-"), p)):
-        if os.path.islink(path) or not os.path.isfile(path) or budget <= 0:
-            continue
-        with open(path, "rb") as f:
-            size = os.fstat(f.fileno()).st_size
-            take = min(size, LOG_FILE_LIMIT, budget)
+        for name in names:
+            path = os.path.join(root, name)
+            of_ray = os.sep + "logs" + os.sep in root + os.sep or path == os.path.join(directory, "start.log")
+            if of_ray and os.path.isfile(path) and not os.path.islink(path):
+                yield path
+
+
+def copy_ends(paths, one, most, place):
+    """Copies the ends of files, at most so many bytes of one and of all. place: where to, for a path, and whether its beginning is left out. Raises OSError."""
+    for path in paths:
+        with open(path, "rb") as log:
+            size = os.fstat(log.fileno()).st_size
+            take = min(size, one, most)
             if not take:
                 continue
-            f.seek(size - take)
-            os.makedirs(target, mode=0o700, exist_ok=True)
-            copy = os.path.join(target, os.path.basename(path))
-            with os.fdopen(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
-                out.write(f.read(take))
-        budget -= take
+            target = place(path, take < size)
+            os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+            log.seek(size - take)
+            with os.fdopen(os.open(target + ".tmp", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+                shutil.copyfileobj(log, out, 1 << 20)
+            os.replace(target + ".tmp", target)
+        most -= take

@@ -5,6 +5,7 @@ import os
 import shutil
 
 from rayctl_keeper.host import process
+from rayctl_keeper.node.files.nodelogs import logs_below
 from rayctl_keeper.state.model import Phase
 
 DRAINS = 3.0  # seconds for the driver to die, and for what it has left in its pipe: Slurm kills all of the node soon
@@ -49,11 +50,7 @@ def save_rest(run_dir, directory, target):
 
 def log_below(directory, name):
     """The driver's log among Ray's, None if it is not on this node."""
-    for root, _, names in os.walk(directory):
-        path = os.path.join(root, name)
-        if name in names and os.path.basename(root) == "logs" and not os.path.islink(path):
-            return path
-    return None
+    return next((path for path in logs_below(directory) if os.path.basename(path) == name), None)
 
 
 def copied(path, log, before):
