@@ -47,7 +47,7 @@ class Handler(server.Handler):
         if path == "/v1/state":
             if "after" not in query:
                 return self.state.json()
-            return self.state.wait(number(query, "after"), min(MAX_WAIT, number(query, "timeout", 20, float)), self)
+            return self.state.wait(number(query, "after"), min(MAX_WAIT, number(query, "timeout", 20, float)), self, "record" in query)
         if path == "/v1/log":
             attempt = number(query, "attempt")
             return self.send_attempt(self.driver_log.path(attempt), number(query, "offset"), attempt, self.state.doc["attempt"])

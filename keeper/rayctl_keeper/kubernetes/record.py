@@ -95,7 +95,7 @@ class Keeper:
         state, revision, pause = {}, -1, PAUSE
         while "exit" not in state:
             try:
-                with self.call("/v1/state?after=%d&timeout=%d" % (revision, LONG_POLL), timeout=LONG_POLL + 15) as answer:
+                with self.call("/v1/state?after=%d&timeout=%d&record=1" % (revision, LONG_POLL), timeout=LONG_POLL + 15) as answer:
                     state = json.load(answer)
                 revision, pause = state.get("revision", -1), PAUSE
             except (OSError, ValueError):

@@ -102,6 +102,7 @@ class State:
         self._answering = 0
         self._watching = set()  # connections that got a document and will ask for the next one
         self.handed_over = False  # who has the last document may ask whether it is recorded (GET /v1/recorded)
+        self._record_has = -1  # the revision that the record's pod had when it last asked
         try:
             if not os.path.exists(os.path.join(run_dir, RESERVE)):
                 write_atomically(os.path.join(run_dir, RESERVE), b"\0" * RESERVE_SIZE)
@@ -184,9 +185,16 @@ class State:
             self._encoded = self.doc, self.doc["revision"], text
         return text
 
-    def wait(self, after, seconds, connection):
+    def record_has(self, revision):
+        """Whether the record's pod has the document of that revision or a later one, and can hand it to a keeper that follows this one."""
+        with self._changed:
+            return self._record_has >= revision
+
+    def wait(self, after, seconds, connection, of_record=False):
         """The document, when its revision is not what the client has, or after some seconds."""
         with self._changed:
+            if of_record:
+                self._record_has = after
             self._watching.discard(connection)
             self._changed.wait_for(lambda: self.doc["revision"] != after, seconds)
             if self.handed_over or "exit" not in self.doc:

@@ -120,6 +120,24 @@ class Submission(unittest.TestCase):
         self.assertEqual(head.dashboard.job.call_count, 3)
         head.dashboard.submit.assert_not_called()
 
+    def test_the_record_knows_the_head_first(self):
+        """The record's pod has the document before the head has the job: it hands that to a keeper that follows, which then knows of another head that it is another one."""
+        with tempfile.TemporaryDirectory() as run_dir:
+            state, ray, asked = State(orders(), run_dir, print), unittest.mock.Mock(answered=0.0), []
+            state.handed_over = True
+            state.change(head=dict(state.doc["head"], session="one"))
+            ray.job.return_value = None
+
+            def pause(_seconds):
+                asked.append(state.doc["revision"] - 1 + len(asked))  # the document before, then this one
+                ray.submit.assert_not_called()
+                state.wait(asked[-1], 0, "the record", of_record=True)
+
+            head = unittest.mock.Mock(dashboard=ray, silence=lambda: Silence(ray, state, lambda: ([], False), 60.0))
+            Job(run_dir, head, None, None, unittest.mock.Mock(packages=list), unittest.mock.Mock(pause=pause), state, print).submit({"submission_id": "n-1"})
+            self.assertEqual(asked, [state.doc["revision"] - 1, state.doc["revision"]])
+            ray.submit.assert_called_once()
+
 
 class Figures(unittest.TestCase):
     def test_lines(self):

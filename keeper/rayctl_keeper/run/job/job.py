@@ -1,11 +1,14 @@
 """The job of the present attempt: submitted once, followed until Ray reports its end."""
 
 import os
+import time
 
 from rayctl_keeper.driver import rayjob
 from rayctl_keeper.ray.dashboard import Refused, Unreachable
 from rayctl_keeper.state.exits import AttemptLost
 from rayctl_keeper.state.model import JobState
+
+RECORD = 10.0  # seconds that the record's pod gets to read which head the job is submitted to; it may not run yet
 
 
 class Job:
@@ -37,7 +40,15 @@ class Job:
             if not missing:
                 break
             self._packages.wait_for(missing)
+        self._await_record()
         rayjob.submit(dashboard, body, silence, pause, self._head.is_same)
+
+    def _await_record(self):
+        """Waits until the record's pod (KubeRay) has the document that names this head, but not for ever. A keeper that follows this one gets the document from
+        there: without it, it would submit the job to the next head, too, if this head is lost with this keeper."""
+        revision, end = self._state.doc["revision"], time.monotonic() + RECORD
+        while self._state.handed_over and not self._state.record_has(revision) and time.monotonic() < end:
+            self._waiting.pause(0.02)
 
     def submitted(self, number):
         """Whether a keeper before this one submitted the attempt: it is not submitted again to a head that does not have it, which must be another head."""
