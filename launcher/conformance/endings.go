@@ -1,7 +1,9 @@
 package conformance
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -10,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/dashboardclient"
+	"github.com/rayctl/rayctl/dashboardclient/logstream"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -148,7 +151,7 @@ func (s *suite) keptJob(t *testing.T, r *launcher.Result, job, output string) {
 		return
 	}
 	if err != nil || len(jobs) != 1 || jobs[0].SubmissionID != job || jobs[0].Status != dashboardclient.JobSucceeded {
-		t.Errorf("kept jobs: %+v, %v", jobs, err)
+		t.Fatalf("kept jobs: %+v, %v", jobs, err)
 	}
 	kept, cut, err := r.Jobs.Output(ctx, job)
 	if err != nil {
@@ -156,8 +159,10 @@ func (s *suite) keptJob(t *testing.T, r *launcher.Result, job, output string) {
 		return
 	}
 	defer kept.Close()
-	if text, err := io.ReadAll(kept); err != nil || cut || !strings.HasSuffix(string(text), "\n"+output) {
-		t.Errorf("kept output: %q, cut: %v, %v", text, cut, err)
+	var text bytes.Buffer
+	own := logstream.NewDriverOutput(&text, job, jobs[0].Entrypoint) // Ray's own lines may come before it and after it
+	if _, err := io.Copy(own, kept); errors.Join(err, own.Flush()) != nil || cut || text.String() != output {
+		t.Errorf("kept output: %q, cut: %v, %v", &text, cut, err)
 	}
 }
 
