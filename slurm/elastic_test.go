@@ -175,17 +175,18 @@ print("another node:", one != two, flush=True)'`
 		_, err := os.Stat(begun.path)
 		return err == nil, nil
 	})
-	companions := func(ctx context.Context) (hosts string, left bool, err error) {
+	// Ray's autoscaler may ask for a second node while it does not see yet that the first one has the task: both are on the node that the step leaves free.
+	companions := func(ctx context.Context) (host string, left bool, err error) {
 		out, err := b.Slurm(ctx, "squeue", "--noheader", "--format=%j %T %N")
 		for line := range strings.Lines(out) {
 			if job := strings.Fields(line); strings.HasPrefix(job[0], s.Name) {
 				left = true
 				if strings.Contains(job[0], "-elastic-") && job[1] == "RUNNING" {
-					hosts += job[2]
+					host = job[2]
 				}
 			}
 		}
-		return hosts, left, err
+		return host, left, err
 	}
 	host, _, err := companions(t.Context())
 	if err != nil {
