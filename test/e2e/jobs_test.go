@@ -253,8 +253,6 @@ func TestRayJobsFlags(t *testing.T) {
 	}
 	contains(t, "the job", u.want(0, "jobs", "flags", "-c", "shared").out, "flags", "SUCCEEDED", "python main.py")
 	contains(t, "waited for", u.want(0, "wait", "shared", "flags").err, "job flags is SUCCEEDED")
-	u.want(0, "jobs", "delete", "-c", "shared", "flags")
-	u.want(65, "jobs", "delete", "-c", "shared", "flags")
 	archive, err := os.Create(filepath.Join(u.dir, "code.zip"))
 	if err != nil {
 		t.Fatal(err)
@@ -272,4 +270,7 @@ func TestRayJobsFlags(t *testing.T) {
 	if got := u.want(0, append(args, flags...)...).out; got != printed {
 		t.Errorf("a .zip as working directory: %q", got)
 	}
+	// Some time after its end: on a busy machine Ray may write a job that has just ended into its list again later than delete looks for that.
+	u.want(0, "jobs", "delete", "-c", "shared", "flags")
+	u.want(65, "jobs", "delete", "-c", "shared", "flags")
 }
