@@ -141,7 +141,7 @@ func connects(used map[string]bool, command string) bool {
 // inTheTable: each command that asks Kubernetes is in the guide's table.
 func (b bed) inTheTable(t *testing.T, u *user, roles map[string][]rbacv1.PolicyRule) {
 	t.Helper()
-	without := []string{"init", "render", "validate", "schema", "version", "help", "completion"}
+	without := []string{"advise", "init", "render", "validate", "schema", "version", "help", "completion"}
 	for line := range strings.Lines(u.succeeds(t, "doctor", "__complete", "").out) {
 		name, about, isCommand := strings.Cut(strings.TrimSpace(line), "\t")
 		if _, ok := roles[name]; isCommand && about != "" && !ok && !slices.Contains(without, name) {
