@@ -12,11 +12,6 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-var (
-	_ launcher.Changer  = (*Launcher)(nil)
-	_ launcher.Extender = (*Launcher)(nil)
-)
-
 // Accepted is the file in the Secret.
 func (l *Launcher) Accepted(ctx context.Context, id launcher.ID) (*spec.ClusterSpec, error) {
 	c, err := l.kube(ctx)

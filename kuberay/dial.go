@@ -3,7 +3,6 @@ package kuberay
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net"
 
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
@@ -142,12 +141,8 @@ func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequ
 	return podexec.Run(ctx, c, pod, e)
 }
 
-// StoredFiles are on PersistentVolumeClaims and the like, which only pods read.
-func (l *Launcher) StoredFiles(id launcher.ID) string {
-	return fmt.Sprintf("`rayctl up -f FILE --name %s-files` mounts it again, where FILE is the cluster file, then `rayctl cp %s-files:PATH DST` copies from it", id, id)
-}
-
-var _ launcher.FilesEnder = (*Launcher)(nil)
+// FindTools finds none: they are in the pods' image.
+func (l *Launcher) FindTools(context.Context, launcher.ID) (string, error) { return "", nil }
 
 // transportKey names a transport: one to each target of a cluster, shared by all who dial it.
 type transportKey struct {

@@ -45,8 +45,7 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Launcher runs clusters in one namespace of one Kubernetes. It implements launcher.Launcher, Execer, NodeDialer, Checker,
-// Forgetter, Reconciler and Tender.
+// Launcher runs clusters in one namespace of one Kubernetes. It implements launcher.Launcher, Resizer and Tender.
 // Nothing is read or reached before the first call that needs it.
 type Launcher struct {
 	config Config
@@ -65,17 +64,18 @@ type Launcher struct {
 }
 
 var (
-	_ launcher.Launcher        = (*Launcher)(nil)
-	_ launcher.Execer          = (*Launcher)(nil)
-	_ launcher.NodeDialer      = (*Launcher)(nil)
-	_ launcher.NodeReacher     = (*Launcher)(nil)
-	_ launcher.Searcher        = (*Launcher)(nil)
-	_ launcher.Checker         = (*Launcher)(nil)
-	_ launcher.NetworkRenderer = (*Launcher)(nil)
-	_ launcher.Forgetter       = (*Launcher)(nil)
-	_ launcher.Reconciler      = (*Launcher)(nil)
-	_ launcher.Tender          = (*Launcher)(nil)
+	_ launcher.Launcher = (*Launcher)(nil)
+	_ launcher.Resizer  = (*Launcher)(nil)
+	_ launcher.Tender   = (*Launcher)(nil)
 )
+
+// Properties say that each head is in a pod. What a cluster left is on PersistentVolumeClaims and the like, which only pods read.
+func (l *Launcher) Properties() launcher.Properties {
+	return launcher.Properties{FilesEnd: "`rayctl up -f FILE --name NAME-files` mounts it again, where FILE is the cluster file, then `rayctl cp NAME-files:PATH DST` copies from it"}
+}
+
+// Notes has none: all of a cluster file is given, or refused.
+func (l *Launcher) Notes(*spec.ClusterSpec) []string { return nil }
 
 // New returns the launcher. It touches nothing yet.
 func New(c Config) *Launcher {

@@ -88,7 +88,7 @@ func obeyKueue(ctx context.Context, c *api.Client, p *objects.Plan) error {
 	return p.Obey(k)
 }
 
-// Validate finds what Launch refuses, see launcher.Validator.
+// Validate finds what Launch refuses, see launcher.Launcher.
 func (l *Launcher) Validate(ctx context.Context, s *spec.ClusterSpec, pay launcher.Payload) error {
 	c, p, err := l.planned(ctx, spec.For(s, kuberayspec.Name), pay)
 	if err != nil {

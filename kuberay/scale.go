@@ -13,11 +13,6 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-var (
-	_ launcher.Scaler  = (*Launcher)(nil)
-	_ launcher.Resizer = (*Launcher)(nil)
-)
-
 // Scale changes minReplicas, maxReplicas, and replicas where more are to be there, in the RayCluster, which KubeRay and Ray's autoscaler follow, within the
 // cluster file's: of all groups in one patch.
 func (l *Launcher) Scale(ctx context.Context, id launcher.ID, scales []keeper.Scale) ([]runstate.Group, error) {

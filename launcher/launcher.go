@@ -27,6 +27,15 @@ type Launcher interface {
 	// Name is the name that the launcher registered, such as local.
 	Name() string
 
+	// Properties are what commands need to know of its substrate.
+	Properties() Properties
+
+	// Validate reports what Launch would refuse before it creates anything, whatever exists under the name: for dry runs and for launches that replace a cluster.
+	Validate(ctx context.Context, s *spec.ClusterSpec, p Payload) error
+
+	// Notes are about what the substrate does not give a cluster file as it is. They do not stop the launch.
+	Notes(s *spec.ClusterSpec) []string
+
 	// Launch creates the cluster and commits it: when it returns nil the keeper owns the cluster's life and the client
 	// may die. If the client dies earlier, everything created ends by itself within the keeper's lease (two minutes at most).
 	// The same name with the same spec.Hash is the same cluster: Launch returns its ID and starts nothing.
@@ -56,8 +65,58 @@ type Launcher interface {
 	// nothing: a cluster with a dead keeper is returned as it will be concluded, with Status.Due, an expired record is left out.
 	List(ctx context.Context, sel Selector) ([]Status, error)
 
+	// Searches reports whether List looks where a cluster with this Status.Where is: a launcher may list one place alone, such as a namespace.
+	Searches(ctx context.Context, where string) bool
+
+	// Exec runs a command on a node of the cluster, in Ray's environment, and returns its exit code.
+	Exec(ctx context.Context, id ID, e ExecRequest) (int, error)
+
+	// DialNode opens a TCP connection to a port on a node of the cluster, as seen from that node (127.0.0.1:port).
+	DialNode(ctx context.Context, id ID, node string, port int) (net.Conn, error)
+
+	// ReachNode reports why DialNode could not reach a node, whatever the port; nil: nothing is known against it. It connects to no port, of which some serve one
+	// connection alone.
+	ReachNode(ctx context.Context, id ID, node string) error
+
+	// FindTools returns the directory on this machine with the cluster's own programs `ray` and `python`; "": this machine has none.
+	FindTools(ctx context.Context, id ID) (string, error)
+
+	// Accepted is the file of a living cluster: that of its launch, or the one that it has taken since. ErrNotFound: there is none; ErrEnded.
+	Accepted(ctx context.Context, id ID) (*spec.ClusterSpec, error)
+
+	// Accept records a file, with all defaults, that the cluster's keeper has taken.
+	Accept(ctx context.Context, id ID, s *spec.ClusterSpec) error
+
+	// Extended applies the keeper's new limits to the substrate's own limits and to the data for a later keeper. If the substrate does not allow this, the error
+	// names the time at which the cluster still ends.
+	Extended(ctx context.Context, id ID, d runstate.Deadlines) error
+
+	// Forget removes the record of an ended cluster, so that its name is free again.
+	Forget(ctx context.Context, id ID) error
+
+	// Reconcile does what no process on the substrate is left to do: it concludes the runs of dead keepers, ends clusters that wait in vain, and removes what dead
+	// clients left and records whose time has passed. Watch, List and Result never do; they return it as Status.Due. It returns what it did, or with Scope.DryRun
+	// would do. What it cannot read it leaves alone; the error names it, and keeps nothing else from being done. To repeat it, also at the same time on another
+	// machine, is safe. `rayctl gc` calls it for all of the user's clusters, Launch by ReconcileBeside for the user's other ones.
+	Reconcile(ctx context.Context, s Scope) ([]Collected, error)
+
+	// Check examines the substrate's prerequisites, for doctor.
+	Check(ctx context.Context, s *spec.ClusterSpec) []Check
+
 	// Render returns exactly what Launch would create, without secrets. It contacts no substrate.
 	Render(s *spec.ClusterSpec) ([]File, error)
+
+	// RenderNetwork returns what a network that denies by default must let through, for render; nil: the substrate has no such rules. It contacts no substrate.
+	RenderNetwork(s *spec.ClusterSpec) ([]File, error)
+}
+
+// Properties are what differs between the substrates of launchers.
+type Properties struct {
+	SharedHosts bool // heads have no network of their own: other clusters and programs have ports on the same host
+	HeadsHere   bool // that host is this machine
+	// FilesEnd: nodes take their files with them. It is the next step for who wants some that an ended cluster left on storage of its own; NAME stands for the
+	// cluster's name. "": they are on the host (HostExecer).
+	FilesEnd string
 }
 
 // End describes why and how a cluster is ended.
@@ -177,71 +236,19 @@ type File struct {
 	Content []byte
 }
 
-// Optional abilities, found by type assertion; without one the caller returns Unsupported's clear error. Reconciler is in reconcile.go.
+// Optional abilities; As finds them. Submitter is in offers.go, Tender in reconcile.go.
 type (
-	// Execer runs a command on a node of the cluster, in Ray's environment, and returns its exit code.
-	Execer interface {
-		Exec(ctx context.Context, id ID, e ExecRequest) (int, error)
-	}
 	// HostExecer runs a command with the user's own environment on the host from which the substrate is used: this machine, or the login node. What
 	// ended clusters left is there. It returns the command's exit code.
 	HostExecer interface {
 		ExecOnHost(ctx context.Context, e ExecRequest) (int, error)
 	}
-	// FilesEnder is of a launcher whose nodes take their files with them. StoredFiles is the next step for who wants some that an ended cluster left on
-	// storage of its own.
-	FilesEnder interface {
-		StoredFiles(id ID) string
-	}
-	// ToolFinder returns the directory on this machine with the cluster's own programs `ray` and `python`; "": this machine has none.
-	ToolFinder interface {
-		FindTools(ctx context.Context, id ID) (string, error)
-	}
-	// Searcher is of a launcher that lists the clusters of one place alone, such as a namespace. Searches reports whether a cluster with this Status.Where is in it.
-	Searcher interface {
-		Searches(ctx context.Context, where string) bool
-	}
-	// NodeReacher reports why DialNode could not reach a node, whatever the port; nil: it could. It connects to no port, of which some serve one connection alone.
-	NodeReacher interface {
-		ReachNode(ctx context.Context, id ID, node string) error
-	}
-	// NodeDialer opens a TCP connection to a port on a node of the cluster, as seen from that node (127.0.0.1:port).
-	NodeDialer interface {
-		DialNode(ctx context.Context, id ID, node string, port int) (net.Conn, error)
-	}
-	// HeadHost is of a launcher whose heads have no network of their own: other clusters and programs have ports on the same host. HeadsAreHere reports
-	// whether that host is this machine.
-	HeadHost interface {
-		HeadsAreHere() bool
-	}
-	// Checker examines the substrate's prerequisites, for doctor.
-	Checker interface {
-		Check(ctx context.Context, s *spec.ClusterSpec) []Check
-	}
-	// NetworkRenderer renders what a network that denies by default must let through, for render. It contacts no substrate.
-	NetworkRenderer interface {
-		RenderNetwork(s *spec.ClusterSpec) ([]File, error)
-	}
-	// Extender applies the keeper's new limits to the substrate's own limits and to the data for a later keeper. If the substrate does not allow
-	// this, the error names the time at which the cluster still ends.
-	Extender interface {
-		Extended(ctx context.Context, id ID, d runstate.Deadlines) error
-	}
-	// Changer is of a launcher whose clusters take a changed cluster file while they live.
-	Changer interface {
-		// Accepted is the file of a living cluster: that of its launch, or the one that it has taken since. ErrNotFound: there is none; ErrEnded.
-		Accepted(ctx context.Context, id ID) (*spec.ClusterSpec, error)
-		// Accept records a file, with all defaults, that the cluster's keeper has taken.
-		Accept(ctx context.Context, id ID, s *spec.ClusterSpec) error
-	}
-	// Resizer is implemented by a Changer whose nodes the keeper does not start.
+	// Resizer changes sizes of groups, where the keeper does not start their nodes.
 	Resizer interface {
 		// Resize changes the sizes of the groups that differ between two cluster files, and scaling.idle: all of it, or nothing if a group cannot get its
 		// size. If was is nil, it sets the sizes of all elastic groups. With check it only reports whether it could.
 		Resize(ctx context.Context, id ID, was, now *spec.ClusterSpec, check bool) error
-	}
-	// Scaler changes the sizes of elastic groups, where their nodes are not started by the keeper, all of them or none, and returns the elastic groups.
-	Scaler interface {
+		// Scale changes the sizes of elastic groups, all of them or none, and returns the elastic groups.
 		Scale(ctx context.Context, id ID, sizes []keeper.Scale) ([]runstate.Group, error)
 	}
 	// EnvironmentKeeper keeps Python environments on this machine, for gc.
@@ -250,15 +257,13 @@ type (
 		// CollectEnvironments removes those that no cluster uses, however new they are.
 		CollectEnvironments(ctx context.Context, dryRun bool) ([]Collected, error)
 	}
-	// Validator reports what Launch would refuse before it creates anything, whatever exists under the name: for launches that replace a cluster.
-	Validator interface {
-		Validate(ctx context.Context, s *spec.ClusterSpec, p Payload) error
-	}
-	// Forgetter removes the record of an ended cluster, so that its name is free again.
-	Forgetter interface {
-		Forget(ctx context.Context, id ID) error
-	}
 )
+
+// As finds an optional ability of a launcher.
+func As[T any](l Launcher) (T, bool) {
+	t, able := l.(T)
+	return t, able
+}
 
 // ExecRequest is a command to run on a node.
 type ExecRequest struct {
@@ -279,11 +284,6 @@ const (
 	StatusValue    = "1"
 )
 
-// Noter is a launcher that can print notes about a cluster file before a launch. They do not stop the launch.
-type Noter interface {
-	Notes(s *spec.ClusterSpec) []string
-}
-
 // Check is one finding of doctor.
 type Check struct {
 	Name   string `json:"name"`
@@ -302,9 +302,3 @@ type Environment struct {
 // EnvironmentTaken is how long after its last use nobody removes an environment: a launch that has just chosen it appears among the clusters that use it
 // within this time.
 const EnvironmentTaken = 10 * time.Minute
-
-// HeadsHere reports whether a launcher's heads are on this machine.
-func HeadsHere(l Launcher) bool {
-	host, ok := l.(HeadHost)
-	return ok && host.HeadsAreHere()
-}

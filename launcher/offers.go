@@ -41,7 +41,7 @@ func NewOffers(l Launcher, id ID, log *slog.Logger) *Offers {
 
 // See takes a status of the cluster: where it has offers they are submitted, by a goroutine that ends with ctx.
 func (o *Offers) See(ctx context.Context, s Status) {
-	submitter, able := o.l.(Submitter)
+	submitter, able := As[Submitter](o.l)
 	if s.Offers == 0 || s.Phase.Ended() || !able {
 		return
 	}
@@ -92,7 +92,7 @@ func (o *Offers) take(ctx context.Context, submitter Submitter, k *keeper.Client
 // SubmitOffers watches a cluster until ctx ends and submits what its keeper offers. It does nothing where that cannot be: with neither elastic groups nor an early head, or
 // where the launcher's nodes need no jobs.
 func SubmitOffers(ctx context.Context, l Launcher, id ID, log *slog.Logger) {
-	if _, able := l.(Submitter); !able {
+	if _, able := As[Submitter](l); !able {
 		return
 	}
 	offers := NewOffers(l, id, log)

@@ -9,18 +9,6 @@ import (
 	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
-// Reconciler does what no process on the substrate is left to do: it concludes the runs of dead keepers, ends clusters that wait in vain, and removes what
-// dead clients left and records whose time has passed. Watch, List and Result never do; they return it as Status.Due. Who calls for it:
-//
-//   - `rayctl gc` calls Reconcile for all of the user's clusters
-//   - `rayctl run` and `rayctl up` wait for their cluster by WatchAndReconcile; their Launch calls ReconcileBeside for the user's other clusters
-//   - `rayctl down` calls Terminate for the clusters that it ends, which also writes the results of dead keepers
-type Reconciler interface {
-	// Reconcile returns what it did, or with Scope.DryRun would do. What it cannot read it leaves alone; the error names it, and keeps nothing else from
-	// being done. To repeat it, also at the same time on another machine, is safe.
-	Reconcile(ctx context.Context, s Scope) ([]Collected, error)
-}
-
 // Scope bounds a Reconcile.
 type Scope struct {
 	// Beside is the cluster whose launch is the caller; "": none. A launcher then does only what costs a launch nothing, which may be nothing at all, and
@@ -40,10 +28,10 @@ type Collected struct {
 const besideLimit = time.Minute
 
 // ReconcileBeside is Reconcile for Launch of this cluster. What fails is tried again by the next launch, or by gc.
-func ReconcileBeside(ctx context.Context, r Reconciler, id ID, log *slog.Logger) {
+func ReconcileBeside(ctx context.Context, l Launcher, id ID, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, besideLimit)
 	defer cancel()
-	if done, err := r.Reconcile(ctx, Scope{Beside: id}); len(done) > 0 || err != nil {
+	if done, err := l.Reconcile(ctx, Scope{Beside: id}); len(done) > 0 || err != nil {
 		log.Debug("reconciled other clusters", "done", done, "error", err)
 	}
 }
@@ -59,7 +47,7 @@ type Tender interface {
 // done before its last status is sent: then Result is the recorded one. Commands that only read call Watch.
 func WatchAndReconcile(ctx context.Context, l Launcher, id ID, log *slog.Logger) (<-chan Status, error) {
 	watch := l.Watch
-	if t, able := l.(Tender); able {
+	if t, able := As[Tender](l); able {
 		watch = t.WatchAndTend
 	}
 	statuses, err := watch(ctx, id)

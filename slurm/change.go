@@ -15,11 +15,6 @@ import (
 	"github.com/rayctl/rayctl/slurm/script"
 )
 
-var (
-	_ launcher.Changer  = (*Launcher)(nil)
-	_ launcher.Extender = (*Launcher)(nil)
-)
-
 // Accepted is the file in the record.
 func (l *Launcher) Accepted(ctx context.Context, id launcher.ID) (*spec.ClusterSpec, error) {
 	c, err := l.open(ctx, id)

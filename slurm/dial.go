@@ -78,13 +78,8 @@ func (l *Launcher) DialNode(ctx context.Context, id launcher.ID, node string, po
 	return l.tunnels.DialNode(ctx, c.Run, host, port)
 }
 
-// HeadsAreHere is false: they are on nodes, beside those of other jobs.
-func (l *Launcher) HeadsAreHere() bool { return false }
-
-var (
-	_ launcher.NodeDialer = (*Launcher)(nil)
-	_ launcher.HeadHost   = (*Launcher)(nil)
-)
+// ReachNode knows nothing against a node: each connection has a tunnel of its own.
+func (l *Launcher) ReachNode(context.Context, launcher.ID, string) error { return nil }
 
 // refuseExposed keeps dashboards that ask for no token on loopback. Which Ray the nodes have is only sure where the keeper asserts it.
 func refuseExposed(s *spec.ClusterSpec) error {

@@ -35,8 +35,6 @@ func (l *Launcher) ExecOnHost(ctx context.Context, e launcher.ExecRequest) (int,
 	return launcher.CommandCode(cmd.Run())
 }
 
-var _ launcher.HostExecer = (*Launcher)(nil)
-
 // FindTools is the directory of ray.python, where this machine shares it with the nodes. It is none where Slurm is reached by ssh, as a path there means
 // nothing about this machine, and where Ray is in the nodes' containers or comes by their setup.
 func (l *Launcher) FindTools(ctx context.Context, id launcher.ID) (string, error) {
@@ -55,5 +53,3 @@ func (l *Launcher) FindTools(ctx context.Context, id launcher.ID) (string, error
 	}
 	return dir, nil
 }
-
-var _ launcher.ToolFinder = (*Launcher)(nil)

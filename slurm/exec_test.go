@@ -42,7 +42,7 @@ func (b *bed) execs(t *testing.T, id launcher.ID) {
 	t.Run("asked to end", func(t *testing.T) { askedToEnd(t, b.launcher(), id) })
 }
 
-func askedToEnd(t *testing.T, l launcher.Execer, id launcher.ID) {
+func askedToEnd(t *testing.T, l launcher.Launcher, id launcher.ID) {
 	out, in, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func askedToEnd(t *testing.T, l launcher.Execer, id launcher.ID) {
 
 // apart: without a terminal here there is none there, every byte comes through in both directions, standard output and error are apart, what has
 // no newline yet is not held back, and the exit code is the command's. srun adds nothing.
-func apart(t *testing.T, l launcher.Execer, id launcher.ID) {
+func apart(t *testing.T, l launcher.Launcher, id launcher.ID) {
 	run := func(stdin io.Reader, command ...string) (code int, stdout, stderr string) {
 		t.Helper()
 		var out, said bytes.Buffer
@@ -111,7 +111,7 @@ func apart(t *testing.T, l launcher.Execer, id launcher.ID) {
 }
 
 // prompts: a question without a newline is seen before it is answered.
-func prompts(t *testing.T, l launcher.Execer, id launcher.ID) {
+func prompts(t *testing.T, l launcher.Launcher, id launcher.ID) {
 	out, in, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

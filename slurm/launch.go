@@ -57,7 +57,7 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.P
 	}
 }
 
-// Validate finds what Launch refuses, see launcher.Validator.
+// Validate finds what Launch refuses, see launcher.Launcher.
 func (l *Launcher) Validate(ctx context.Context, s *spec.ClusterSpec, p launcher.Payload) error {
 	s = spec.For(s, slurmspec.Name)
 	if err := refuse(s, p); err != nil {

@@ -15,8 +15,6 @@ import (
 	"github.com/rayctl/rayctl/slurm/script"
 )
 
-var _ launcher.Submitter = (*Launcher)(nil)
-
 // SubmitOffer submits companion jobs where the cluster's own nodes may not.
 func (l *Launcher) SubmitOffer(ctx context.Context, id launcher.ID, o keeper.Offer) (submitted, refusal string, err error) {
 	c, err := l.running(ctx, id)

@@ -8,7 +8,7 @@ import (
 	"github.com/rayctl/rayctl/slurm/batchjob"
 )
 
-// Reconcile does what nobody is left to do, see launcher.Reconciler: it concludes the runs of dead keepers, withdraws jobs that wait in vain (no attempt may follow, Slurm can never
+// Reconcile does what nobody is left to do, see launcher.Launcher: it concludes the runs of dead keepers, withdraws jobs that wait in vain (no attempt may follow, Slurm can never
 // start them, lifetime.queue has passed), and removes launches whose client died and records whose time is over. What it cannot read it leaves alone, and names.
 // A launch does the same in the background.
 func (l *Launcher) Reconcile(ctx context.Context, s launcher.Scope) ([]launcher.Collected, error) {

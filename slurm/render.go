@@ -50,3 +50,6 @@ func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
 	}
 	return files, nil
 }
+
+// RenderNetwork returns none: Slurm has no rules of networks.
+func (l *Launcher) RenderNetwork(*spec.ClusterSpec) ([]launcher.File, error) { return nil, nil }

@@ -48,7 +48,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Launcher runs clusters as jobs of one Slurm user. It implements launcher.Launcher, Execer and Forgetter.
+// Launcher runs clusters as jobs of one Slurm user. It implements launcher.Launcher, HostExecer and Submitter.
 type Launcher struct {
 	site    *site.Site
 	log     *slog.Logger
@@ -58,11 +58,18 @@ type Launcher struct {
 
 var (
 	_ launcher.Launcher   = (*Launcher)(nil)
-	_ launcher.Execer     = (*Launcher)(nil)
-	_ launcher.Forgetter  = (*Launcher)(nil)
-	_ launcher.Reconciler = (*Launcher)(nil)
-	_ launcher.Checker    = (*Launcher)(nil)
+	_ launcher.HostExecer = (*Launcher)(nil)
+	_ launcher.Submitter  = (*Launcher)(nil)
 )
+
+// Properties say that heads are on nodes, beside those of other jobs.
+func (l *Launcher) Properties() launcher.Properties { return launcher.Properties{SharedHosts: true} }
+
+// Notes has none: all of a cluster file is given, or refused.
+func (l *Launcher) Notes(*spec.ClusterSpec) []string { return nil }
+
+// Searches is true: there is one directory of runs.
+func (l *Launcher) Searches(context.Context, string) bool { return true }
 
 // New returns the launcher. It touches nothing yet.
 func New(c Config) *Launcher {

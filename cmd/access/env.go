@@ -107,14 +107,12 @@ func variables(ctx context.Context, a *app.App, c *app.Cluster, flags *pflag.Fla
 	if err != nil {
 		return nil, err
 	}
-	if tools, ok := c.Launcher.(launcher.ToolFinder); ok {
-		dir, err := tools.FindTools(ctx, c.ID)
-		if err != nil {
-			return nil, err
-		}
-		if dir != "" {
-			vars[envTools] = dir
-		}
+	tools, err := c.Launcher.FindTools(ctx, c.ID)
+	if err != nil {
+		return nil, err
+	}
+	if tools != "" {
+		vars[envTools] = tools
 	}
 	if e.Token == "" {
 		return vars, nil

@@ -74,10 +74,6 @@ func runExec(ctx context.Context, a *app.App, o *execOptions) error {
 	if err != nil {
 		return err
 	}
-	e, err := app.Ability[launcher.Execer](c.Launcher, "exec")
-	if err != nil {
-		return err
-	}
 	request := launcher.ExecRequest{Node: o.node, Command: o.command, Stdout: commandOut(a, c.Launcher, o.tty), Stderr: a.Err, TTY: o.tty && o.stdin && a.InTTY, Shared: a.HandOn}
 	if o.stdin {
 		request.Stdin = a.In
@@ -85,7 +81,7 @@ func runExec(ctx context.Context, a *app.App, o *execOptions) error {
 	if o.tty && !request.TTY { // no input is possible
 		a.UI.Note("-t has no effect: it needs -i, and a terminal as stdin")
 	}
-	code, err := e.Exec(ctx, c.ID, request)
+	code, err := c.Launcher.Exec(ctx, c.ID, request)
 	if err != nil {
 		return err
 	}

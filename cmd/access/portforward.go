@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rayctl/rayctl/cmd/app"
-	"github.com/rayctl/rayctl/launcher"
 )
 
 type portForwardOptions struct {
@@ -99,24 +98,18 @@ func runPortForward(ctx context.Context, a *app.App, o *portForwardOptions) erro
 	if err != nil {
 		return err
 	}
-	d, err := app.Ability[launcher.NodeDialer](c.Launcher, "port-forward")
-	if err != nil {
+	if err := c.Launcher.ReachNode(ctx, c.ID, o.node); err != nil {
 		return err
-	}
-	if r, able := c.Launcher.(launcher.NodeReacher); able {
-		if err := r.ReachNode(ctx, c.ID, o.node); err != nil {
-			return err
-		}
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, p := range o.ports {
 		if p.remote == rayDashboardPort && o.node == "" {
 			p.remote = dashboardPort(ctx, a, c)
 		}
-		if launcher.HeadsHere(c.Launcher) && p.local == p.remote { // it would connect to itself
+		if c.Launcher.Properties().HeadsHere && p.local == p.remote { // it would connect to itself
 			return app.UsageError(fmt.Sprintf("use 127.0.0.1:%d itself, or give another LOCAL port", p.remote), "%s is on this machine, and so is its port %d", c.ID, p.remote)
 		}
-		dial := func() (net.Conn, error) { return d.DialNode(ctx, c.ID, o.node, p.remote) }
+		dial := func() (net.Conn, error) { return c.Launcher.DialNode(ctx, c.ID, o.node, p.remote) }
 		address, err := forward(ctx, a, g, p.local, fmt.Sprintf("port %d", p.remote), dial)
 		if err != nil {
 			return err

@@ -198,8 +198,8 @@ func forwardRay(ctx context.Context, a *app.App, c *app.Cluster, e *launcher.End
 	if err != nil {
 		return nil, err
 	}
-	if d, ok := c.Launcher.(launcher.NodeDialer); ok && s.Head.ClientPort > 0 {
-		client := func() (net.Conn, error) { return d.DialNode(ctx, c.ID, "", s.Head.ClientPort) }
+	if s.Head.ClientPort > 0 {
+		client := func() (net.Conn, error) { return c.Launcher.DialNode(ctx, c.ID, "", s.Head.ClientPort) }
 		ports.Client, err = forward(ctx, a, g, 0, "Ray's client server", client)
 	}
 	return ports, err

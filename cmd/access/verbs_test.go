@@ -72,12 +72,6 @@ func TestLines(t *testing.T) {
 		{Args: "env old", Code: runstate.CodeSpec, Out: "false\n", Err: "cluster old has ended"},
 		{Args: "env a b", Code: runstate.CodeUsage, Err: "`rayctl env` takes one name"},
 	})
-	// A launcher without the abilities.
-	plain := func() launcher.Launcher { return struct{ launcher.Launcher }{new(apptest.Launcher).With("dev")} }
-	apptest.Run(t, verbs, plain, []apptest.Line{
-		{Args: "exec -- true", Code: runstate.CodeUsage, Err: "exec is not supported by the local launcher"},
-		{Args: "port-forward 8000", Code: runstate.CodeUsage, Err: "port-forward is not supported by the local launcher"},
-	})
 }
 
 // TestTunnels: in an ssh session the browser is elsewhere.

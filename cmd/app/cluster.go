@@ -72,15 +72,6 @@ func (c *Cluster) UntilEnded(ctx context.Context) bool {
 	return false
 }
 
-// Ability finds an optional interface of a launcher.
-func Ability[T any](l launcher.Launcher, what string) (T, error) {
-	t, ok := l.(T)
-	if !ok {
-		return t, launcher.Unsupported(l, what)
-	}
-	return t, nil
-}
-
 // CopyLog shows the saved output of one attempt, without Ray's own first lines.
 func CopyLog(ctx context.Context, w io.Writer, s *launcher.Status, open launcher.LogOpener, attempt int) error {
 	saved, err := open(ctx, attempt, 0)

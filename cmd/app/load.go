@@ -69,10 +69,8 @@ func (a *App) Selection(o *ConfigFlags) (*config.Loaded, error) {
 
 // NoteUnused notes what the file sets, in sections of other launchers and elsewhere, and the launcher ignores, or cannot give as it is.
 func (a *App) NoteUnused(s *spec.ClusterSpec, l launcher.Launcher) {
-	if noter, ok := l.(launcher.Noter); ok {
-		for _, text := range noter.Notes(s) {
-			a.UI.Note("%s", text)
-		}
+	for _, text := range l.Notes(s) {
+		a.UI.Note("%s", text)
 	}
 	if ignored := spec.SubstrateOf(s.Launcher).Ignored; ignored != nil {
 		for _, text := range ignored(s) {

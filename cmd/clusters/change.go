@@ -22,7 +22,6 @@ import (
 type change struct {
 	a           *app.App
 	l           launcher.Launcher
-	changer     launcher.Changer
 	id          launcher.ID
 	was, s      *spec.ClusterSpec
 	differences []spec.Difference
@@ -31,12 +30,8 @@ type change struct {
 
 // newChange compares the file with what the cluster has. What may not change is ErrConflict.
 func newChange(ctx context.Context, a *app.App, l launcher.Launcher, s *spec.ClusterSpec) (*change, error) {
-	changer, err := app.Ability[launcher.Changer](l, "changing a running cluster")
-	if err != nil {
-		return nil, err
-	}
-	c := &change{a: a, l: l, changer: changer, id: launcher.ID(s.Name), s: spec.For(s, l.Name())}
-	was, err := changer.Accepted(ctx, c.id)
+	c := &change{a: a, l: l, id: launcher.ID(s.Name), s: spec.For(s, l.Name())}
+	was, err := l.Accepted(ctx, c.id)
 	if err != nil {
 		return nil, err
 	}
@@ -74,8 +69,8 @@ func (c *change) refuse() error {
 // apply sends the changed file to the keeper, which applies all of it or nothing, and then records it. With check the keeper only reports whether it
 // could apply it.
 func (c *change) apply(ctx context.Context, check bool) error {
-	resizer, ok := c.l.(launcher.Resizer)
-	if ok && (c.unrecorded || c.resized()) { // the RayCluster is not the keeper's: first all that may be refused, then the sizes
+	resizer, able := launcher.As[launcher.Resizer](c.l)
+	if able && (c.unrecorded || c.resized()) { // the RayCluster is not the keeper's: first all that may be refused, then the sizes
 		if _, err := c.ask(ctx, true); err != nil {
 			return err
 		}
@@ -91,11 +86,11 @@ func (c *change) apply(ctx context.Context, check bool) error {
 	if err != nil || check {
 		return err
 	}
-	if err := c.changer.Accept(ctx, c.id, c.s); err != nil {
+	if err := c.l.Accept(ctx, c.id, c.s); err != nil {
 		return err
 	}
-	if l, ok := c.l.(launcher.Extender); ok && c.changes("lifetime.max") {
-		return l.Extended(ctx, c.id, state.Deadlines)
+	if c.changes("lifetime.max") {
+		return c.l.Extended(ctx, c.id, state.Deadlines)
 	}
 	return nil
 }
@@ -130,10 +125,7 @@ func (c *change) changes(path string) bool {
 }
 
 // upChanged is `up` of a cluster that lives with another file, for which Launch has refused it: what may change is applied.
-func upChanged(ctx context.Context, a *app.App, l launcher.Launcher, loaded *config.Loaded, refused error) error {
-	if _, ok := l.(launcher.Changer); !ok {
-		return refused
-	}
+func upChanged(ctx context.Context, a *app.App, l launcher.Launcher, loaded *config.Loaded) error {
 	if onlyNamed(loaded) {
 		a.UI.Note("%s is there, with settings that are not the defaults: it stays as it is (`rayctl status -v %s` shows it)", loaded.Spec.Name, loaded.Spec.Name)
 		return nil
@@ -182,7 +174,7 @@ func dryUp(ctx context.Context, a *app.App, o *upOptions, l launcher.Launcher, l
 	switch {
 	case onlyNamed(loaded) && (err == nil || errors.Is(err, launcher.ErrConflict)):
 	case errors.Is(err, launcher.ErrEnded) && worthless(ctx, l, launcher.ID(s.Name)), errors.Is(err, launcher.ErrNotFound):
-		if err := validate(ctx, l, s, p); err != nil {
+		if err := l.Validate(ctx, s, p); err != nil {
 			return err
 		}
 		plan.Action = "launch"
@@ -250,7 +242,7 @@ func dryRun(ctx context.Context, a *app.App, o *runOptions, l launcher.Launcher,
 		}
 	}
 	if plan.Action == "launch" {
-		if err := validate(ctx, l, c.Spec, p); err != nil {
+		if err := l.Validate(ctx, c.Spec, p); err != nil {
 			if code := launcher.ExitCode(err); c.Spec.Launcher != spec.Fallback() && (code == runstate.CodeConfig || code == runstate.CodeUnreachable) {
 				a.UI.Note("`rayctl render` shows what a launch would create, and needs neither Slurm nor Kubernetes for that")
 			}

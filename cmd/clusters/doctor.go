@@ -50,11 +50,7 @@ func runDoctor(ctx context.Context, a *app.App, o *doctorOptions) error {
 	}
 	a.UI.Note("Checking what a cluster %s needs (%s)", c.On(), c.Reason)
 	a.NoteUnused(c.Spec, l)
-	checker, err := app.Ability[launcher.Checker](l, "doctor")
-	if err != nil {
-		return err
-	}
-	checks := checker.Check(ctx, c.Spec)
+	checks := l.Check(ctx, c.Spec)
 	failed := 0
 	for _, k := range checks {
 		if !k.OK {

@@ -91,8 +91,8 @@ func runExtend(ctx context.Context, a *app.App, o *extendOptions) error {
 	if err != nil {
 		return o.refusal(err)
 	}
-	if l, ok := c.Launcher.(launcher.Extender); ok && (request.Max != nil || request.MaxBy != nil) { // only the keeper applies idle
-		if err := l.Extended(ctx, c.ID, state.Deadlines); err != nil {
+	if request.Max != nil || request.MaxBy != nil { // only the keeper applies idle
+		if err := c.Launcher.Extended(ctx, c.ID, state.Deadlines); err != nil {
 			return err
 		}
 	}

@@ -36,9 +36,6 @@ func newFetcher(a *app.App, l launcher.Launcher, id launcher.ID, dir string) (*f
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return nil, app.UsageError("give a directory, which is made if it is missing", "--fetch: %s is not a directory", dir)
 	}
-	if _, err := app.Ability[launcher.Execer](l, "--fetch"); err != nil {
-		return nil, err
-	}
 	return &fetcher{a: a, c: &app.Cluster{Launcher: l, ID: id}, dir: dir}, nil
 }
 
@@ -116,11 +113,7 @@ func (f *fetcher) Finish(ctx context.Context) error {
 
 // copy counts the bytes that arrive.
 func (f *fetcher) copy(ctx context.Context, node string, arrived *atomic.Int64) error {
-	e, err := app.Ability[launcher.Execer](f.c.Launcher, "--fetch")
-	if err != nil {
-		return err
-	}
-	n := nodefiles.New(f.a.UI, e, f.c.ID, node)
+	n := nodefiles.New(f.a.UI, f.c.Launcher, f.c.ID, node)
 	n.Report = func(p launcher.Progress) {
 		arrived.Store(p.Done)
 		f.a.UI.Transfer(p)

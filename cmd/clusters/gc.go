@@ -71,15 +71,13 @@ func runGC(ctx context.Context, a *app.App, o *gcOptions) error {
 	for _, l := range ls {
 		tokens, err := a.CollectTokens(ctx, l, o.dryRun)
 		all, failures = append(all, tokens...), append(failures, err)
-		if r, ok := l.(launcher.Reconciler); ok {
-			found, err := r.Reconcile(ctx, launcher.Scope{DryRun: o.dryRun})
-			all, failures = append(all, found...), append(failures, err)
-		}
+		found, err := l.Reconcile(ctx, launcher.Scope{DryRun: o.dryRun})
+		all, failures = append(all, found...), append(failures, err)
 		if age != nil {
 			found, err := oldRecords(ctx, a, l, *age, o.dryRun)
 			all, failures = appendNew(all, found), append(failures, err)
 		}
-		if envs, ok := l.(launcher.EnvironmentKeeper); ok && o.environments {
+		if envs, able := launcher.As[launcher.EnvironmentKeeper](l); able && o.environments {
 			found, err := envs.CollectEnvironments(ctx, o.dryRun)
 			all, failures = appendNew(all, found), append(failures, err)
 		}
@@ -122,10 +120,6 @@ func (o *gcOptions) age() (*time.Duration, error) {
 
 // oldRecords removes this user's records of what ended before that age. One that cannot be removed does not keep the others.
 func oldRecords(ctx context.Context, a *app.App, l launcher.Launcher, age time.Duration, dryRun bool) (removed []launcher.Collected, err error) {
-	forgetter, ok := l.(launcher.Forgetter)
-	if !ok {
-		return nil, nil
-	}
 	list, err := l.List(ctx, launcher.Selector{All: true})
 	if err != nil {
 		return nil, err
@@ -136,7 +130,7 @@ func oldRecords(ctx context.Context, a *app.App, l launcher.Launcher, age time.D
 			continue
 		}
 		if !dryRun {
-			if err := forgetter.Forget(ctx, launcher.ID(s.Name)); err != nil {
+			if err := l.Forget(ctx, launcher.ID(s.Name)); err != nil {
 				failures = append(failures, err)
 				continue
 			}
@@ -163,8 +157,8 @@ func noteEnvironments(ctx context.Context, a *app.App, ls []launcher.Launcher, r
 		named[x.Name] = true
 	}
 	for _, l := range ls {
-		envs, ok := l.(launcher.EnvironmentKeeper)
-		if !ok {
+		envs, able := launcher.As[launcher.EnvironmentKeeper](l)
+		if !able {
 			continue
 		}
 		list, err := envs.Environments(ctx)

@@ -133,8 +133,7 @@ func pastRuns(ctx context.Context, a *app.App, o *historyOptions) ([]past, error
 // looked reports whether the record of a run would have been found.
 func looked(ctx context.Context, searched []launcher.Launcher, rc *launcher.Receipt) bool {
 	return slices.ContainsFunc(searched, func(l launcher.Launcher) bool {
-		s, narrow := l.(launcher.Searcher)
-		return l.Name() == rc.Launcher && (!narrow || s.Searches(ctx, rc.Where))
+		return l.Name() == rc.Launcher && l.Searches(ctx, rc.Where)
 	})
 }
 

@@ -41,7 +41,7 @@ func replace(ctx context.Context, a *app.App, l launcher.Launcher, s *spec.Clust
 	if _, err := l.Render(s); err != nil {
 		return err
 	}
-	if err := validate(ctx, l, s, *p); err != nil {
+	if err := l.Validate(ctx, s, *p); err != nil {
 		return err
 	}
 	if p.Packages != nil {
@@ -58,26 +58,14 @@ func replace(ctx context.Context, a *app.App, l launcher.Launcher, s *spec.Clust
 	return forget(ctx, a, l, id)
 }
 
-// validate has the launcher check a launch as far as it can without launching.
-func validate(ctx context.Context, l launcher.Launcher, s *spec.ClusterSpec, p launcher.Payload) error {
-	if v, ok := l.(launcher.Validator); ok {
-		return v.Validate(ctx, s, p)
-	}
-	return nil
-}
-
 // forget frees the name of an ended cluster. `history` goes on to list it, without its output.
 func forget(ctx context.Context, a *app.App, l launcher.Launcher, id launcher.ID) error {
-	f, err := app.Ability[launcher.Forgetter](l, "replacing an ended cluster")
-	if err != nil {
-		return err
-	}
 	if r, err := l.Result(ctx, id); err == nil && r.Exit != nil {
 		if err := report.Remember(a, launcher.NewReceipt(r)); err != nil {
 			a.Logger().Debug("what is replaced is not in the history", "error", err)
 		}
 	}
-	if err := f.Forget(ctx, id); err != nil && !errors.Is(err, launcher.ErrNotFound) {
+	if err := l.Forget(ctx, id); err != nil && !errors.Is(err, launcher.ErrNotFound) {
 		return err
 	}
 	return nil

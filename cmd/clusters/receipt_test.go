@@ -17,38 +17,40 @@ import (
 
 // refuser is a substrate that refuses every launch and has no record, like Kubernetes with a policy or Slurm with a wrong partition.
 type refuser struct {
-	launcher.Launcher
+	apptest.Launcher
 	err error
 }
 
-func (r refuser) Name() string { return "slurm" }
+func (r *refuser) Name() string { return "slurm" }
 
-func (r refuser) Launch(context.Context, *spec.ClusterSpec, launcher.Payload) (launcher.ID, error) {
+func (r *refuser) Launch(context.Context, *spec.ClusterSpec, launcher.Payload) (launcher.ID, error) {
 	return "", r.err
 }
 
-func (r refuser) Result(_ context.Context, id launcher.ID) (*launcher.Result, error) {
+func (r *refuser) Result(_ context.Context, id launcher.ID) (*launcher.Result, error) {
 	return nil, launcher.NotFound(id)
 }
 
-func (r refuser) Watch(_ context.Context, id launcher.ID) (<-chan launcher.Status, error) {
+func (r *refuser) Watch(_ context.Context, id launcher.ID) (<-chan launcher.Status, error) {
 	return nil, launcher.NotFound(id)
 }
 
-func (r refuser) List(context.Context, launcher.Selector) ([]launcher.Status, error) { return nil, nil }
+func (r *refuser) List(context.Context, launcher.Selector) ([]launcher.Status, error) {
+	return nil, nil
+}
 
 // TestRefusedIsHistory: a refused launch has no keeper and no record, so this machine keeps the receipt. A name conflict is not a launch.
 func TestRefusedIsHistory(t *testing.T) {
 	t.Chdir(t.TempDir())
 	cache := t.TempDir()
-	said := func(r refuser, args ...string) (int, string, string) {
+	said := func(r *refuser, args ...string) (int, string, string) {
 		a, out, stderr := apptest.New()
 		a.Getenv = func(name string) string { return map[string]string{"XDG_CACHE_HOME": cache}[name] }
 		a.Launchers["slurm"] = func(*spec.ClusterSpec, *slog.Logger) (launcher.Launcher, error) { return r, nil }
 		code := a.Execute(t.Context(), verbs, append(args, "--launcher", "slurm"))
 		return code, out.String(), stderr.String()
 	}
-	refused := refuser{err: launcher.Fail(runstate.CodePermission, nil, "ask for it", "the partition is not for you")}
+	refused := &refuser{err: launcher.Fail(runstate.CodePermission, nil, "ask for it", "the partition is not for you")}
 	if code, _, stderr := said(refused, "run", "--name", "mine", "--set", "job.entrypoint=true", "--receipt", "r.json", "--junit", "r.xml"); code != runstate.CodePermission {
 		t.Fatalf("code %d: %s", code, stderr)
 	}
@@ -57,7 +59,7 @@ func TestRefusedIsHistory(t *testing.T) {
 			t.Errorf("%s: %v, %s", file, err, text)
 		}
 	}
-	taken := refuser{err: launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "", "the name is taken")}
+	taken := &refuser{err: launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "", "the name is taken")}
 	if code, _, stderr := said(taken, "run", "--name", "taken", "--set", "job.entrypoint=true"); code != runstate.CodeSpec {
 		t.Fatalf("code %d: %s", code, stderr)
 	}
@@ -96,7 +98,7 @@ func TestUnusedPackages(t *testing.T) {
 		cache := t.TempDir()
 		a.Getenv = func(name string) string { return map[string]string{"XDG_CACHE_HOME": cache}[name] }
 		a.Launchers[name] = func(*spec.ClusterSpec, *slog.Logger) (launcher.Launcher, error) {
-			return refuser{err: errors.New("enough")}, nil
+			return &refuser{err: errors.New("enough")}, nil
 		}
 		a.Execute(t.Context(), verbs, []string{"run", "--launcher", name, "--set", "local.packages=[jax]", "--set", "job.entrypoint=true"})
 		if got := strings.Count(stderr.String(), "local.packages (jax) are not installed by the slurm launcher: the nodes' Python must have them"); got != want {

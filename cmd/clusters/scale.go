@@ -171,7 +171,7 @@ func (o *scaleOptions) onlyGroup(ctx context.Context, a *app.App) error {
 
 // scale changes all groups or none: by the launcher, or by the keeper where that starts the nodes.
 func scale(ctx context.Context, a *app.App, c *app.Cluster, sizes []keeper.Scale) ([]runstate.Group, error) {
-	if l, ok := c.Launcher.(launcher.Scaler); ok {
+	if l, able := launcher.As[launcher.Resizer](c.Launcher); able {
 		return l.Scale(ctx, c.ID, sizes)
 	}
 	var groups []runstate.Group

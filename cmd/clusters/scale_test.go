@@ -8,10 +8,15 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 // resized is a launcher that changes sizes itself. Of an elastic group 3 nodes are there.
 type resized struct{ launcher.Launcher }
+
+func (resized) Resize(context.Context, launcher.ID, *spec.ClusterSpec, *spec.ClusterSpec, bool) error {
+	return nil
+}
 
 func (resized) Scale(_ context.Context, _ launcher.ID, sizes []keeper.Scale) ([]runstate.Group, error) {
 	return []runstate.Group{{Name: "head", Wanted: 1}, {Name: sizes[0].Group, Wanted: 3, Min: sizes[0].Min, Max: 6}}, nil

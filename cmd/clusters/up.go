@@ -113,7 +113,7 @@ func runUp(ctx context.Context, a *app.App, o *upOptions) error {
 	}
 	switch {
 	case errors.Is(err, launcher.ErrConflict):
-		if err := upChanged(ctx, a, l, c, err); err != nil {
+		if err := upChanged(ctx, a, l, c); err != nil {
 			return err
 		}
 	case err != nil:

@@ -122,8 +122,6 @@ func TestRunLines(t *testing.T) {
 		{Args: "up dev", Code: runstate.CodePermission, Err: "the partition is not for you"},
 	})
 	apptest.Run(t, verbs, func() launcher.Launcher { return plain{new(apptest.Launcher).With("old")} }, []apptest.Line{
-		{Args: "run --name old --recreate -- true", Code: runstate.CodeUsage, Err: "replacing an ended cluster is not supported by the local launcher"},
-		{Args: "doctor", Code: runstate.CodeUsage, Err: "doctor is not supported by the local launcher"},
 		{Args: "gc", Err: "there is nothing to remove"},
 	})
 }
@@ -176,7 +174,8 @@ func TestUpLines(t *testing.T) {
 		{Before: "up new", Args: "up new", Err: "cluster new is Ready", Calls: []string{"launch new"}},
 		{Before: "up new", Args: "up new --workers 3", Code: runstate.CodeSpec, Err: "cluster new has another spec", Calls: []string{"launch new"}},
 		{Before: "down dev", Args: "down dev", Err: "Cluster dev had ended at 2026-01-02T03:04:35Z; its record is kept\n", Calls: []string{"terminate dev", "terminate dev"}},
-		{Args: "up dev", Code: runstate.CodeSpec, Err: "cluster dev has another spec"},
+		{Args: "up dev", Err: "it stays as it is"},
+		{Args: "up dev --workers 2", Code: runstate.CodeSpec, Err: "cluster dev has another spec"},
 		{Args: "up dev --recreate", Err: "cluster dev is Ready", Calls: []string{"terminate dev", "forget dev", "launch dev"}},
 		{Args: "up old", Code: runstate.CodeSpec, Err: "cluster old has ended"},
 		{Args: "up a b", Code: runstate.CodeUsage, Err: "`rayctl up` takes one name; remove \"b\""},

@@ -12,7 +12,6 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/app/nodefiles"
-	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -84,11 +83,7 @@ func runCp(ctx context.Context, a *app.App, o *cpOptions) error {
 	if err != nil {
 		return err
 	}
-	e, err := app.Ability[launcher.Execer](c.Launcher, "cp")
-	if err != nil {
-		return err
-	}
-	n := nodefiles.New(a.UI, e, c.ID, o.node)
+	n := nodefiles.New(a.UI, c.Launcher, c.ID, o.node)
 	src, target := o.from.path, ""
 	if o.to.remote && remote.path == "" {
 		if o.to.path, err = n.OutputOf(ctx, c); err != nil {

@@ -135,11 +135,11 @@ func rendered(a *app.App, o *renderOptions, c *config.Loaded) ([]launcher.File, 
 		return nil, err
 	}
 	if o.network {
-		n, err := app.Ability[launcher.NetworkRenderer](l, "render --networkpolicy")
-		if err != nil {
-			return nil, err
+		files, err := l.RenderNetwork(c.Spec)
+		if err == nil && files == nil {
+			err = launcher.Unsupported(l, "render --networkpolicy")
 		}
-		return n.RenderNetwork(c.Spec)
+		return files, err
 	}
 	return l.Render(c.Spec)
 }

@@ -1,7 +1,6 @@
 package files
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -105,17 +104,6 @@ func TestLines(t *testing.T) {
 	apptest.Run(t, verbs, func() launcher.Launcher { return (&apptest.Launcher{Results: empty}).With("old") }, []apptest.Line{
 		{Args: "cp old: x", Code: runstate.CodeSpec, Err: "the output directory of run old is empty: " + empty + ": drivers write results to $RAYCTL_OUTPUT_DIR"},
 	})
-	ends := func() launcher.Launcher { return filesEnder{new(apptest.Launcher).With("old")} }
+	ends := func() launcher.Launcher { return (&apptest.Launcher{FilesEnd: "mount NAME again"}).With("old") }
 	apptest.Run(t, verbs, ends, []apptest.Line{{Args: "cp old: x", Code: runstate.CodeSpec, Err: "cluster old has ended, and the files of its pods with it, except for what is on mounted storage: mount old again"}})
-	plain := func() launcher.Launcher { return struct{ launcher.Launcher }{new(apptest.Launcher).With("dev")} }
-	apptest.Run(t, verbs, plain, []apptest.Line{{Args: "cp a :b", Files: one, Code: runstate.CodeUsage, Err: "cp is not supported by the local launcher"}})
 }
-
-// filesEnder has nodes that take their files with them.
-type filesEnder struct{ launcher.Launcher }
-
-func (filesEnder) Exec(context.Context, launcher.ID, launcher.ExecRequest) (int, error) {
-	return 0, nil
-}
-
-func (filesEnder) StoredFiles(id launcher.ID) string { return "mount " + string(id) + " again" }

@@ -68,11 +68,7 @@ func choosePort(ctx context.Context, a *app.App, c *app.Connection, host string,
 
 // sharesHost reports whether the head shares its host with other clusters.
 func sharesHost(c *app.Connection) bool {
-	if c.Cluster() == nil {
-		return false
-	}
-	_, ok := c.Cluster().Launcher.(launcher.HeadHost)
-	return ok
+	return c.Cluster() != nil && c.Cluster().Launcher.Properties().SharedHosts
 }
 
 func address(h *dashboardclient.ServeHTTP) string {

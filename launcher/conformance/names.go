@@ -62,14 +62,12 @@ func (s *suite) conflict(t *testing.T, id launcher.ID, sp *spec.ClusterSpec, pay
 	if err != nil && !strings.Contains(err.Error(), "entrypoint") {
 		t.Errorf("the difference is not told: %v", err)
 	}
-	if c, ok := s.l.(launcher.Changer); ok {
-		s.changed(t, c, id, sp, payload)
-	}
+	s.changed(t, id, sp, payload)
 }
 
 // changed has a living cluster take a file with another lifetime.max: from then on that one is the same cluster, and the first is not, also while only the
 // keeper has it, because its client died. The first one takes it back.
-func (s *suite) changed(t *testing.T, c launcher.Changer, id launcher.ID, sp *spec.ClusterSpec, payload func(*spec.ClusterSpec) launcher.Payload) {
+func (s *suite) changed(t *testing.T, id launcher.ID, sp *spec.ClusterSpec, payload func(*spec.ClusterSpec) launcher.Payload) {
 	s.untilRunning(t, id)
 	first, second := spec.For(sp, s.l.Name()), spec.For(sp, s.l.Name())
 	second.Lifetime.Max += units.Limit(time.Hour)
@@ -94,13 +92,13 @@ func (s *suite) changed(t *testing.T, c launcher.Changer, id launcher.ID, sp *sp
 		if _, err := s.l.Launch(s.context(t), was, payload(was)); !errors.Is(err, launcher.ErrConflict) {
 			t.Errorf("the file before, while only the keeper has the new one: %v", err)
 		}
-		if err := c.Accept(s.context(t), id, now); err != nil {
+		if err := s.l.Accept(s.context(t), id, now); err != nil {
 			t.Fatalf("accept: %v", err)
 		}
 		if _, err := s.l.Launch(s.context(t), now, payload(now)); err != nil {
 			t.Errorf("the changed file is another spec: %v", err)
 		}
-		if got, err := c.Accepted(s.context(t), id); err != nil || len(spec.Diff(got, now)) > 0 {
+		if got, err := s.l.Accepted(s.context(t), id); err != nil || len(spec.Diff(got, now)) > 0 {
 			t.Errorf("accepted: %v, %v", spec.Diff(got, now), err)
 		}
 	}
@@ -174,13 +172,11 @@ func (s *suite) terminated(t *testing.T, id launcher.ID) {
 	r := s.untilGone(t, id)
 	wantExit(t, *r.Exit, "rayctl", "down", runstate.CodeInterrupted)
 	s.terminateNow(t, id) // once more: no error
-	if f, ok := s.l.(launcher.Forgetter); ok {
-		if err := f.Forget(s.context(t), id); err != nil {
-			t.Errorf("forget: %v", err)
-		}
-		_, err := s.l.Result(s.context(t), id)
-		wantCode(t, err, runstate.CodeSpec, launcher.ErrNotFound)
+	if err := s.l.Forget(s.context(t), id); err != nil {
+		t.Errorf("forget: %v", err)
 	}
+	_, err := s.l.Result(s.context(t), id)
+	wantCode(t, err, runstate.CodeSpec, launcher.ErrNotFound)
 }
 
 func unknownCluster(t *testing.T, s *suite) {

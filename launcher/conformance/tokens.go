@@ -24,7 +24,7 @@ func (s *suite) tokenNow(t *testing.T, id launcher.ID) (found rayToken) {
 	defer e.Close()
 	found.token = e.Token
 	var out bytes.Buffer
-	if code, err := s.l.(launcher.Execer).Exec(s.context(t), id, launcher.ExecRequest{Command: []string{"printenv", "RAY_AUTH_TOKEN_PATH"}, Stdout: &out, Stderr: io.Discard}); err != nil || code != 0 {
+	if code, err := s.l.Exec(s.context(t), id, launcher.ExecRequest{Command: []string{"printenv", "RAY_AUTH_TOKEN_PATH"}, Stdout: &out, Stderr: io.Discard}); err != nil || code != 0 {
 		t.Errorf("exec on the head: code %d, %v", code, err)
 	}
 	found.file = strings.TrimSpace(out.String())
@@ -61,7 +61,7 @@ func (s *suite) anotherToken(t *testing.T, id launcher.ID, before rayToken) {
 		client.Close()
 	}
 	var out, said bytes.Buffer
-	code, err := s.l.(launcher.Execer).Exec(ctx, id, launcher.ExecRequest{
+	code, err := s.l.Exec(ctx, id, launcher.ExecRequest{
 		Command: []string{"python", "-c", `import os, sys, ray
 if not sys.argv[1] or os.path.exists(sys.argv[1]):
     sys.exit("the file with the first head's token: %r" % sys.argv[1])

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -200,6 +201,69 @@ func (l *Launcher) Terminate(context.Context, launcher.ID, launcher.End) error {
 func (l *Launcher) Render(*spec.ClusterSpec) ([]launcher.File, error) {
 	return nil, l.refuse("rendered")
 }
+
+// RenderNetwork is refused.
+func (l *Launcher) RenderNetwork(*spec.ClusterSpec) ([]launcher.File, error) {
+	return nil, l.refuse("rendered")
+}
+
+// Validate is refused.
+func (l *Launcher) Validate(context.Context, *spec.ClusterSpec, launcher.Payload) error {
+	return l.refuse("launched")
+}
+
+// Exec is refused.
+func (l *Launcher) Exec(context.Context, launcher.ID, launcher.ExecRequest) (int, error) {
+	return 0, l.refuse("connected to")
+}
+
+// DialNode is refused.
+func (l *Launcher) DialNode(context.Context, launcher.ID, string, int) (net.Conn, error) {
+	return nil, l.refuse("connected to")
+}
+
+// ReachNode is refused.
+func (l *Launcher) ReachNode(context.Context, launcher.ID, string) error {
+	return l.refuse("connected to")
+}
+
+// FindTools finds none.
+func (l *Launcher) FindTools(context.Context, launcher.ID) (string, error) { return "", nil }
+
+// Accepted is refused.
+func (l *Launcher) Accepted(context.Context, launcher.ID) (*spec.ClusterSpec, error) {
+	return nil, l.refuse("changed")
+}
+
+// Accept is refused.
+func (l *Launcher) Accept(context.Context, launcher.ID, *spec.ClusterSpec) error {
+	return l.refuse("changed")
+}
+
+// Extended is refused.
+func (l *Launcher) Extended(context.Context, launcher.ID, runstate.Deadlines) error {
+	return l.refuse("extended")
+}
+
+// Forget is refused.
+func (l *Launcher) Forget(context.Context, launcher.ID) error { return l.refuse("removed") }
+
+// Reconcile does nothing: all of it is its owner's.
+func (l *Launcher) Reconcile(context.Context, launcher.Scope) ([]launcher.Collected, error) {
+	return nil, nil
+}
+
+// Check finds nothing to examine.
+func (l *Launcher) Check(context.Context, *spec.ClusterSpec) []launcher.Check { return nil }
+
+// Properties are none: nobody else reaches the run's hosts.
+func (l *Launcher) Properties() launcher.Properties { return launcher.Properties{} }
+
+// Notes has none.
+func (l *Launcher) Notes(*spec.ClusterSpec) []string { return nil }
+
+// Searches is true: there is one run.
+func (l *Launcher) Searches(context.Context, string) bool { return true }
 
 func ownerOf(info fs.FileInfo) (name string, uid uint32) {
 	st, ok := info.Sys().(*syscall.Stat_t)

@@ -4,11 +4,10 @@ import (
 	"context"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/local/rundir"
 )
-
-var _ launcher.Changer = (*Launcher)(nil)
 
 // Accepted is the file in the record.
 func (l *Launcher) Accepted(_ context.Context, id launcher.ID) (*spec.ClusterSpec, error) {
@@ -40,3 +39,6 @@ func (l *Launcher) Accept(ctx context.Context, id launcher.ID, s *spec.ClusterSp
 	}
 	return c.Accept(s)
 }
+
+// Extended has nothing to do: only the keeper has limits.
+func (l *Launcher) Extended(context.Context, launcher.ID, runstate.Deadlines) error { return nil }

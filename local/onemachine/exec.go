@@ -130,8 +130,6 @@ func (l *Launcher) ExecOnHost(ctx context.Context, e launcher.ExecRequest) (int,
 	return launcher.CommandCode(cmd.Run())
 }
 
-var _ launcher.HostExecer = (*Launcher)(nil)
-
 // FindTools is the directory of the Python that runs the cluster.
 func (l *Launcher) FindTools(_ context.Context, id launcher.ID) (string, error) {
 	c, _, err := l.running(id)
@@ -140,5 +138,3 @@ func (l *Launcher) FindTools(_ context.Context, id launcher.ID) (string, error) 
 	}
 	return filepath.Dir(c.Record.Python), nil
 }
-
-var _ launcher.ToolFinder = (*Launcher)(nil)

@@ -53,7 +53,7 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.P
 	return c.ID(), nil
 }
 
-// Validate finds what Launch refuses, see launcher.Validator.
+// Validate finds what Launch refuses, see launcher.Launcher.
 func (l *Launcher) Validate(ctx context.Context, s *spec.ClusterSpec, p launcher.Payload) error {
 	s = spec.For(s, l.Name())
 	if err := orders.Refuse(s, p); err != nil {
@@ -120,7 +120,7 @@ func hasBash(path string) bool {
 	return false
 }
 
-// Notes are about what this machine does not have, see launcher.Noter.
+// Notes are about what this machine does not have, see launcher.Launcher.
 func (l *Launcher) Notes(s *spec.ClusterSpec) []string {
 	return machine.Notes(spec.For(s, l.Name()), machine.This())
 }

@@ -47,8 +47,7 @@ type Substrate interface {
 	Check(ctx context.Context) []launcher.Check
 }
 
-// Launcher runs clusters on this machine. It implements launcher.Launcher, Execer, NodeDialer, Checker, Reconciler and
-// Forgetter.
+// Launcher runs clusters on this machine. It implements launcher.Launcher, HostExecer and EnvironmentKeeper.
 type Launcher struct {
 	on       Substrate
 	clusters string // directory of run directories
@@ -61,15 +60,18 @@ type Launcher struct {
 }
 
 var (
-	_ launcher.Launcher   = (*Launcher)(nil)
-	_ launcher.Execer     = (*Launcher)(nil)
-	_ launcher.NodeDialer = (*Launcher)(nil)
-	_ launcher.Checker    = (*Launcher)(nil)
-	_ launcher.Reconciler = (*Launcher)(nil)
-	_ launcher.Forgetter  = (*Launcher)(nil)
-
+	_ launcher.Launcher          = (*Launcher)(nil)
+	_ launcher.HostExecer        = (*Launcher)(nil)
 	_ launcher.EnvironmentKeeper = (*Launcher)(nil)
 )
+
+// Properties say that heads are processes of this machine.
+func (l *Launcher) Properties() launcher.Properties {
+	return launcher.Properties{SharedHosts: true, HeadsHere: true}
+}
+
+// Searches is true: there is one directory of clusters.
+func (l *Launcher) Searches(context.Context, string) bool { return true }
 
 // New returns the launcher. It touches nothing yet.
 func New(c Config, on Substrate) (*Launcher, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/rayctl/rayctl/local/rundir"
 )
 
-// Reconcile ends what is left of killed keepers and dead clients, and removes old records and environments, see launcher.Reconciler. Beside a launch it
+// Reconcile ends what is left of killed keepers and dead clients, and removes old records and environments, see launcher.Launcher. Beside a launch it
 // deals only with what is nothing but files. What somebody works on is left.
 func (l *Launcher) Reconcile(ctx context.Context, s launcher.Scope) ([]launcher.Collected, error) {
 	if s.Beside != "" {

@@ -36,3 +36,6 @@ func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
 		{Name: "keeper.sh", Content: []byte("#!/bin/sh\n# Run detached, with a pipe to the client as standard input.\n" + line + "\n")},
 	}, nil
 }
+
+// RenderNetwork returns none: this machine has no rules for its own connections.
+func (l *Launcher) RenderNetwork(*spec.ClusterSpec) ([]launcher.File, error) { return nil, nil }

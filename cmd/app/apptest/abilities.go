@@ -56,8 +56,38 @@ func (l *Launcher) DialNode(ctx context.Context, _ launcher.ID, _ string, port i
 	return (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 }
 
-// HeadsAreHere is true.
-func (l *Launcher) HeadsAreHere() bool { return true }
+// ReachNode knows nothing against a node.
+func (l *Launcher) ReachNode(context.Context, launcher.ID, string) error { return nil }
+
+// FindTools finds none.
+func (l *Launcher) FindTools(context.Context, launcher.ID) (string, error) { return "", nil }
+
+// Properties are those of a launcher on this machine, with FilesEnd.
+func (l *Launcher) Properties() launcher.Properties {
+	return launcher.Properties{SharedHosts: true, HeadsHere: true, FilesEnd: l.FilesEnd}
+}
+
+// Notes has none.
+func (l *Launcher) Notes(*spec.ClusterSpec) []string { return nil }
+
+// Searches is true.
+func (l *Launcher) Searches(context.Context, string) bool { return true }
+
+// Accepted keeps no file: each change is a conflict.
+func (l *Launcher) Accepted(_ context.Context, id launcher.ID) (*spec.ClusterSpec, error) {
+	return nil, another(id)
+}
+
+// Accept is not called, as nothing is accepted.
+func (l *Launcher) Accept(_ context.Context, id launcher.ID, _ *spec.ClusterSpec) error {
+	return another(id)
+}
+
+// Extended has nothing to do.
+func (l *Launcher) Extended(context.Context, launcher.ID, runstate.Deadlines) error { return nil }
+
+// RenderNetwork returns none.
+func (l *Launcher) RenderNetwork(*spec.ClusterSpec) ([]launcher.File, error) { return nil, nil }
 
 // Check is Checks.
 func (l *Launcher) Check(context.Context, *spec.ClusterSpec) []launcher.Check { return l.Checks }

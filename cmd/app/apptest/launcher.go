@@ -46,6 +46,8 @@ type Launcher struct {
 	Kept map[string]string
 	// Results is the output directory of ended runs.
 	Results string
+	// FilesEnd is that of its Properties.
+	FilesEnd string
 	// Ray answers as the dashboard and the keeper of every cluster.
 	Ray *Ray
 
@@ -143,7 +145,7 @@ func (l *Launcher) Launch(_ context.Context, s *spec.ClusterSpec, _ launcher.Pay
 		case c.Phase.Ended():
 			return "", launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "", "cluster %s has ended", id)
 		case c.SpecHash != spec.Hash(s):
-			return "", launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "", "cluster %s has another spec", id)
+			return "", another(id)
 		}
 		return id, nil
 	}
@@ -156,6 +158,10 @@ func (l *Launcher) Launch(_ context.Context, s *spec.ClusterSpec, _ launcher.Pay
 	}
 	l.add(s, phase)
 	return id, nil
+}
+
+func another(id launcher.ID) error {
+	return launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "", "cluster %s has another spec", id)
 }
 
 // Watch sends the status at once and then at each change.

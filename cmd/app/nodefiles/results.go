@@ -108,13 +108,13 @@ func (n *Shell) inOutput(ctx context.Context, output, given string) (string, err
 
 // onHostOf makes n read the files that an ended cluster left.
 func (n *Shell) onHostOf(c *app.Cluster) error {
-	host, err := app.Ability[launcher.HostExecer](c.Launcher, "copying what an ended cluster left")
-	ender, ends := c.Launcher.(launcher.FilesEnder)
+	host, able := launcher.As[launcher.HostExecer](c.Launcher)
+	stored := c.Launcher.Properties().FilesEnd
 	switch {
-	case err != nil && ends:
-		return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, ender.StoredFiles(c.ID), "cluster %s has ended, and the files of its pods with it, except for what is on mounted storage", c.ID)
-	case err != nil:
-		return err
+	case stored != "":
+		return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, strings.ReplaceAll(stored, "NAME", string(c.ID)), "cluster %s has ended, and the files of its pods with it, except for what is on mounted storage", c.ID)
+	case !able:
+		return launcher.Unsupported(c.Launcher, "copying what an ended cluster left")
 	case n.node != "":
 		return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "", "cluster %s has ended, and its nodes with it: leave --node out for what it left", c.ID)
 	}

@@ -23,7 +23,7 @@ import (
 // Shell runs commands on one node.
 type Shell struct {
 	ui   *terminal.UI
-	e    launcher.Execer
+	e    execer
 	id   launcher.ID
 	node string
 	said string // stderr of the last command
@@ -36,8 +36,13 @@ func (n *Shell) copying(what string, total int64) *launcher.Meter {
 	return &launcher.Meter{Progress: launcher.Progress{Text: "copying " + what, Total: total}, Report: n.Report}
 }
 
+// execer is a launcher, or the host on which the files of an ended cluster are.
+type execer interface {
+	Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequest) (int, error)
+}
+
 // New makes a Shell on a node of a cluster; "" is the head's.
-func New(ui *terminal.UI, e launcher.Execer, id launcher.ID, node string) *Shell {
+func New(ui *terminal.UI, e execer, id launcher.ID, node string) *Shell {
 	return &Shell{ui: ui, e: e, id: id, node: node, Report: ui.Transfer}
 }
 

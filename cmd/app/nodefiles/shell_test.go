@@ -54,7 +54,7 @@ func (l *limited) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func copier(t *testing.T, e launcher.Execer) *Shell {
+func copier(t *testing.T, e execer) *Shell {
 	t.Helper()
 	ui := terminal.NewUI(&terminal.Streams{Out: io.Discard, Err: io.Discard, Now: time.Now, Quiet: true}, os.Getenv)
 	return New(ui, e, "c", "")

@@ -110,5 +110,5 @@ func base(c *app.Connection, s *dashboardclient.ServeStatus) string {
 
 // OnThisMachine reports whether the head is here.
 func OnThisMachine(c *app.Connection) bool {
-	return c.Cluster() != nil && launcher.HeadsHere(c.Cluster().Launcher)
+	return c.Cluster() != nil && c.Cluster().Launcher.Properties().HeadsHere
 }

@@ -13,7 +13,7 @@ import (
 
 // OnTerminal checks a command on a terminal in a cluster: the command gets all keys, also Ctrl-C, and the window's size. Tests of launchers that can run
 // commands call it with a cluster of theirs.
-func OnTerminal(t *testing.T, l launcher.Execer, id launcher.ID) {
+func OnTerminal(t *testing.T, l launcher.Launcher, id launcher.ID) {
 	keyboard, terminal, err := pty.Open()
 	if err != nil {
 		t.Fatal(err)
