@@ -168,15 +168,14 @@ func safe(name string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "/")
 }
 
-// unused is the name, or one like it that no file has.
+// unused is the name, or one like it that no file has, also where a file system does not distinguish case.
 func (a *Archive) unused(name string) string {
-	key := func(name string) string { return strings.ToLower(name) } // some file systems do not distinguish case
 	try := name
-	for n := 2; try == "" || a.names[key(try)]; n++ {
+	for n := 2; try == "" || a.names[strings.ToLower(try)]; n++ {
 		ext := path.Ext(name)
 		try = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ext), n, ext)
 	}
-	a.names[key(try)] = true
+	a.names[strings.ToLower(try)] = true
 	return try
 }
 

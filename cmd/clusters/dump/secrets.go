@@ -69,7 +69,7 @@ func (s *secrets) document(text []byte) []byte {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	var document any
-	if decoder.Decode(&document) != nil || decoder.Decode(new(any)) != io.EOF { //nolint:errorlint // the decoder returns it bare
+	if decoder.Decode(&document) != nil || decoder.Decode(new(any)) != io.EOF {
 		return text
 	}
 	depth := s.clean(document)
