@@ -77,7 +77,7 @@ func TestSecretsAreRemoved(t *testing.T) {
 
 // TestHarmlessStays: what maintainers need is not taken for a secret.
 func TestHarmlessStays(t *testing.T) {
-	const text = `2026-01-02 the keeper's token file is ray-token.1, key: nvidia.com/gpu, "tokenFile": "ray-token.1", "key": "orders.json", HF_TOKEN: null, max_tokens=100 --port 8265 session_2026 sha256:abcdef0123456789abcdef bearer of news: none`
+	const text = `2026-01-02 the keeper's token file is ray-token.1, key: nvidia.com/gpu, "tokenFile": "ray-token.1", "key": "orders.json", HF_TOKEN: null, "token": true, max_tokens=100 --port 8265 session_2026 sha256:abcdef0123456789abcdef bearer of news: none`
 	a := New(false)
 	a.Secret("", "abc", " \n")
 	a.Add("keeper.log", []byte(text), int64(len(text)))

@@ -232,11 +232,14 @@ func (r *remover) removeFromLine(line []byte) []byte {
 	return line
 }
 
+// noSecrets are values that say no more than whether there is a secret.
+var noSecrets = []string{"null", "true", "false", removed}
+
 // removeValue replaces the value behind a secret's name, and keeps its quotes.
 func (r *remover) removeValue(match [][]byte) []byte {
 	name, between, value := match[1], match[2], match[3]
 	inner := bytes.Trim(value, `\"'`)
-	if !r.secrets.named(string(name)) || len(inner) == 0 || string(inner) == "null" || string(inner) == removed {
+	if !r.secrets.named(string(name)) || len(inner) == 0 || slices.Contains(noSecrets, string(inner)) {
 		return match[0]
 	}
 	begin := bytes.Index(value, inner)
