@@ -61,7 +61,7 @@ func NewRoot(a *app.App) *cobra.Command {
 	add(groupServe, serve.New(a))
 	add(groupWork, access.NewDashboard(a), access.NewTop(a), access.NewEnv(a), access.NewExec(a), access.NewPortForward(a), files.NewCp(a))
 	add(groupBefore, advise.New(a), files.NewInit(a), files.NewRender(a), files.NewValidate(a), files.NewSchema(a), clusters.NewDoctor(a))
-	add(groupOther, clusters.NewHistory(a), newVersion(a))
+	add(groupOther, clusters.NewHistory(a), clusters.NewDebugDump(a, thisBuild().String()), newVersion(a))
 	root.AddCommand(access.NewTunnel(a))
 	addOtherVerbs(root)
 	root.SetHelpCommandGroupID(groupOther)

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,7 +39,7 @@ func (a *App) CompleteClusters(c *cobra.Command, args []string, _ string) ([]cob
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	ended := c.Name() == "logs" || c.Name() == "status"
+	ended := slices.Contains([]string{"logs", "status", "debug-dump"}, c.Name())
 	all, err := a.List(ctx, ls, ended)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError

@@ -60,6 +60,9 @@ const (
 	envPrefix    = "env."        // and the name of a secret of the user
 )
 
+// IsSecretKey reports whether a key of the Secret has a value that is secret.
+func IsSecretKey(key string) bool { return key == TokenKey || strings.HasPrefix(key, envPrefix) }
+
 // meta is what all objects of a cluster have in common.
 func (p *Plan) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{

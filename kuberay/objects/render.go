@@ -123,7 +123,7 @@ func withoutValues(s *corev1.Secret) *corev1.Secret {
 		switch {
 		case key == setupKey || key == OrdersKey || key == SpecKey:
 			out.StringData[key] = string(s.Data[key])
-		case key == TokenKey || strings.HasPrefix(key, envPrefix):
+		case IsSecretKey(key):
 			out.StringData[key] = "(left out)"
 		default:
 			out.StringData[key] = "(rayctl's program of this name)"

@@ -53,6 +53,7 @@ func (s *suite) secrets(t *testing.T, id launcher.ID, sp *spec.ClusterSpec, secr
 	}
 	rays, keepers := s.token(t, id, launcher.Dashboard), s.token(t, id, launcher.Keeper)
 	surfaces := s.Surfaces(t, id)
+	s.examine(t, id, surfaces, secret, rays, keepers, secretOf(sp))
 	surfaces["job API"] = s.jobDocument(t, id)
 	surfaces["status"] = mustJSON(t, s.until(t, id, "seen", func(launcher.Status) bool { return true }))
 	s.terminateNow(t, id)

@@ -129,6 +129,16 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// End reads the last bytes of a regular file, at most limit, and returns its size.
+func (f *Files) End(ctx context.Context, path string, limit int) ([]byte, int64, error) {
+	var reply struct {
+		Data []byte `json:"data"`
+		Size int64  `json:"size"`
+	}
+	err := f.Call(ctx, "end", map[string]any{"path": path, "limit": limit}, &reply)
+	return reply.Data, reply.Size, err
+}
+
 // Names lists a directory; none where there is no directory.
 func (f *Files) Names(ctx context.Context, path string) ([]string, error) {
 	var reply struct {

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -64,6 +65,10 @@ func filesOn(t *testing.T, r Runner) {
 	if err != nil || !bytes.Equal(got, content[7:]) {
 		t.Errorf("read %d bytes: %v", len(got), err)
 	}
+	if end, size, err := f.End(ctx, name, 1000); err != nil || size != int64(len(content)) || !bytes.Equal(end, content[len(content)-1000:]) {
+		t.Errorf("the end has %d of %d bytes: %v", len(end), size, err)
+	}
+	notRegular(t, f, name)
 	if left, err := f.Names(ctx, filepath.Dir(name)); err != nil || len(left) != 1 {
 		t.Errorf("files: %q, %v", left, err)
 	}
@@ -71,6 +76,24 @@ func filesOn(t *testing.T, r Runner) {
 		t.Error("wrote into /proc")
 	}
 	if err := f.Remove(ctx, filepath.Dir(name), filepath.Join(dir, "nothing")); err != nil {
+		t.Error(err)
+	}
+}
+
+// notRegular: the end of a file is not that of something that a job has put in its place.
+func notRegular(t *testing.T, f *Files, file string) {
+	t.Helper()
+	dir := t.TempDir()
+	link, pipe := filepath.Join(dir, "link"), filepath.Join(dir, "pipe")
+	if err := errors.Join(os.Symlink(file, link), syscall.Mkfifo(pipe, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{link, pipe, dir} {
+		if text, _, err := f.End(t.Context(), path, 1000); err == nil {
+			t.Errorf("%s has the end %q", path, text)
+		}
+	}
+	if _, _, err := f.End(t.Context(), filepath.Join(dir, "nothing"), 1000); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
 }
