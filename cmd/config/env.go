@@ -24,7 +24,7 @@ func (l *loader) setEnvFile(name string, o spec.Origin) error {
 	}
 	var secrets []string
 	for _, v := range vars {
-		if namesSecret(v.name) && !slices.Contains(secrets, v.name) {
+		if NamesSecret(v.name) && !slices.Contains(secrets, v.name) {
 			secrets = append(secrets, v.name)
 		}
 		if err := l.doc.Set("job.env."+v.name, v.value, spec.Origin{Source: name, Line: v.line, Dir: o.Dir}); err != nil {
@@ -47,7 +47,7 @@ func (l *loader) setEnv(text string, o spec.Origin) error {
 	if name == "" {
 		return flagError(o, "write NAME=VALUE", "%q has no name", text)
 	}
-	if namesSecret(name) {
+	if NamesSecret(name) {
 		l.warnSecrets("--env", name)
 	}
 	return l.doc.Set("job.env."+name, value, o)
@@ -57,8 +57,8 @@ func (l *loader) warnSecrets(flag, names string) {
 	l.out.Warnings = append(l.out.Warnings, fmt.Sprintf("%s %s: Ray shows the environment of a job, and records keep it; `secrets: [%s]` in the cluster file gives it to the cluster without that", flag, names, names))
 }
 
-// namesSecret reports whether a variable has the name of a secret, such as HF_TOKEN or AWS_SECRET_ACCESS_KEY, but not TOKENIZERS_PARALLELISM.
-func namesSecret(name string) bool {
+// NamesSecret reports whether a variable has the name of a secret, such as HF_TOKEN or AWS_SECRET_ACCESS_KEY, but not TOKENIZERS_PARALLELISM.
+func NamesSecret(name string) bool {
 	words := strings.Split(strings.ToUpper(name), "_")
 	anywhere := func(word string) bool { return slices.Contains([]string{"SECRET", "PASSWORD", "PASSWD"}, word) }
 	return slices.ContainsFunc(words, anywhere) || slices.Contains([]string{"KEY", "APIKEY", "TOKEN", "PASS"}, words[len(words)-1])
