@@ -25,3 +25,11 @@ func Interpreter(data []byte) string {
 func IsShell(program string) bool {
 	return slices.Contains([]string{"sh", "bash", "dash", "ksh", "zsh"}, program)
 }
+
+// scriptLine matches lines that only scripts have which start Ray.
+var scriptLine = regexp.MustCompile(`(?m)^(#SBATCH\s|\s*(srun\s.*)?ray\s+(start|symmetric-run|job\s+submit)\b)`)
+
+// isScript reports whether a file is a script of a shell; refused is why it is no cluster file.
+func isScript(data []byte, refused error) bool {
+	return IsShell(Interpreter(data)) || refused != nil && scriptLine.Match(data)
+}

@@ -87,6 +87,7 @@ func TestLines(t *testing.T) {
 		{Args: "init --from big", Files: map[string]string{"big": strings.Repeat("x", 10<<20)}, Code: runstate.CodeSpec, Err: "big: is larger than 4 MiB, which no script or manifest is: give a batch script"},
 		{Args: "init --from x", Files: map[string]string{"x": "\x7fELF\x00"}, Code: runstate.CodeSpec, Err: "x: is not a text file in UTF-8: give a batch script"},
 		{Args: "init --from x", Files: map[string]string{"x": "#!/bin/sh\necho\n"}, Code: runstate.CodeSpec, Err: "x: has no Ray in it"},
+		{Args: "validate -f x.sbatch", Files: script, Code: runstate.CodeSpec, Err: "x.sbatch: is a shell script, not a cluster file: `rayctl init --from x.sbatch` writes the rayctl.yaml of a script that starts Ray"},
 		{Args: "validate", Files: file, Err: "Valid; it would start on this machine (default launcher)"},
 		{Args: "validate", Files: map[string]string{"rayctl.yaml": "job: {entrypoint: x}\nhead: {cpus: 2}\nworkers: [{name: w, shm: 1Gi}]"},
 			Err: "workers.w.shm is ignored: /dev/shm is the machine's; objectStoreMemory is the size of Ray's object store\nhead.cpus is ignored: a head beside workers"},
