@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"al.essio.dev/pkg/shellescape"
 
-	"github.com/rayctl/rayctl/cmd/config"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -50,7 +50,7 @@ func (o object) objects(key string) (all []object) {
 
 // whole are fields that are named alone, not with all that is below them.
 var whole = strings.Fields(`initContainers affinity securityContext lifecycle livenessProbe readinessProbe startupProbe metadata topologySpreadConstraints envFrom volumeMounts
-	autoscalerOptions headService gcsFaultToleranceOptions dnsConfig hostAliases scaleStrategy authOptions managedBy`)
+	headService gcsFaultToleranceOptions dnsConfig hostAliases scaleStrategy authOptions managedBy`)
 
 // rest are the paths of what was not taken.
 func rest(path string, v any) (paths []string) {
@@ -149,7 +149,7 @@ func (c *cluster) setKey(k spec.ManifestKey) {
 		}
 	}
 	last := steps[len(steps)-1]
-	if strings.HasPrefix(k.Path, "job.env.") && config.NamesSecret(last) {
+	if strings.HasPrefix(k.Path, "job.env.") && isSecret(last, k.Value) {
 		c.secret(last)
 		return
 	}
@@ -208,13 +208,27 @@ func (c *cluster) read(rc object) {
 		c.top.add("workers", g)
 	}
 	if c.image != "" {
-		c.top.set("image", c.image, "its Ray is used")
+		c.top.set("image", c.image, "")
 	}
-	if version != "" && !strings.Contains(c.image+"-", ":"+version+"-") {
-		c.leave("rayVersion %s: the image decides which Ray it is; ray.version checks it", version)
-	}
+	c.rayVersion(version)
 	for _, path := range rest("", rc) {
 		c.leave("%s", spec.Printable(path))
+	}
+}
+
+// versionTag matches an image whose tag shows which Ray it has, as kuberay/objects does.
+var versionTag = regexp.MustCompile(`:(\d+\.\d+\.\d+)([.-][^/]*)?$`)
+
+// rayVersion sets ray.version only where the image does not show it: manifests often have another one than the image.
+func (c *cluster) rayVersion(version string) {
+	switch tag := versionTag.FindStringSubmatch(c.image); {
+	case tag != nil && version != "" && tag[1] != version:
+		c.leave("rayVersion %s: the image has Ray %s, which is used", version, tag[1])
+	case tag != nil:
+	case version != "":
+		c.top.below("ray").set("version", version, "the image must have this Ray: its tag shows none")
+	default:
+		c.ask("set ray.version: the image's tag does not show which Ray it has")
 	}
 }
 
@@ -306,7 +320,7 @@ func (c *cluster) env(path string, o object, g keys) {
 		value, plain := e["value"].(string)
 		ref := e.object("valueFrom").object("secretKeyRef")
 		switch {
-		case plain && config.NamesSecret(name):
+		case plain && isSecret(name, value):
 			c.secret(name)
 		case plain && strings.Contains(value, "$("):
 			left = append(left, map[string]any{name: value})

@@ -380,7 +380,7 @@ func (s *script) jobFlag(name, value string, known bool, line int) {
 		key := map[string]string{"entrypoint-resources": "entrypointResources", "entrypoint-label-selector": "entrypointLabelSelector", "metadata-json": "metadata"}[name]
 		var object map[string]any
 		if json.Unmarshal([]byte(value), &object) != nil {
-			s.leave("line %d: --%s=%s: not a JSON object: set job.%s", line, name, value, key)
+			s.leave("line %d: --%s: not a JSON object: set job.%s", line, name, key)
 			return
 		}
 		job.set(key, object, "")
@@ -415,7 +415,7 @@ func (s *script) runtimeEnv(text string, line int) {
 		switch {
 		case key == "env_vars" && isMap:
 			for _, v := range slices.Sorted(maps.Keys(variables)) {
-				if config.NamesSecret(v) {
+				if isSecret(v, fmt.Sprint(variables[v])) {
 					s.secret(v, line)
 					continue
 				}

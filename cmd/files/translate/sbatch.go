@@ -132,6 +132,9 @@ var ownOptions = map[string]string{
 func (r *request) take(o option) {
 	numbers := map[string]*int{"ntasks": &r.tasks, "ntasks-per-node": &r.perNode, "tasks-per-node": &r.perNode, "cpus-per-task": &r.cpusPerTask}
 	shown := oneLine(strings.TrimSuffix("--"+o.name+"="+o.value, "="))
+	if secretText.MatchString(o.value) { // --export=TOKEN=...
+		shown = "--" + o.name
+	}
 	switch {
 	case o.name == "hetjob" || o.name == "packjob" || o.value == "hetjob" || o.value == "packjob":
 		r.leave("line %d: the further components of the heterogeneous job: add a group to workers for each", o.line)

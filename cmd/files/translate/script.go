@@ -2,6 +2,7 @@ package translate
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -321,7 +322,7 @@ func (s *script) assign(st *syntax.Stmt, a *syntax.Assign, exported bool) {
 	}
 	switch {
 	case !exported || byHand:
-	case config.NamesSecret(name) || urlPassword.MatchString(value):
+	case isSecret(name, value):
 		delete(s.values, name) // in no entrypoint either
 		s.secret(name, lineOf(st))
 	case ok:
@@ -393,6 +394,11 @@ func shown(st *syntax.Stmt) string {
 }
 
 var secretText = regexp.MustCompile(`(?i)(token|secret|passw|api[-_]?key|credential|bearer|://[^/\s]*:[^/\s]*@)`)
+
+// isSecret reports whether the value of a variable must not be copied.
+func isSecret(name, value string) bool {
+	return config.NamesSecret(name) || urlPassword.MatchString(value)
+}
 
 // urlPassword matches a URL with a password in it.
 var urlPassword = regexp.MustCompile(`://[^/\s]*:[^/\s]*@`)
@@ -577,7 +583,7 @@ func (s *script) takeDriver(d driver) {
 	stmt.Background, stmt.Comments = false, nil
 	if call, is := stmt.Cmd.(*syntax.CallExpr); is {
 		call.Assigns = slices.DeleteFunc(call.Assigns, func(a *syntax.Assign) bool {
-			if a.Name == nil || !config.NamesSecret(a.Name.Value) {
+			if a.Name == nil || !isSecret(a.Name.Value, printed(a)) {
 				return false
 			}
 			s.secret(a.Name.Value, d.line)
@@ -621,6 +627,11 @@ func (s *script) finish() {
 	case s.ray.started:
 		s.leave("where the cluster runs: without a slurm: or kuberay: section it runs on this machine; add workers:")
 		s.ray.leave(s.draft)
+		for _, name := range takenRayOptions { // without a group to set them at
+			if value := cmp.Or(s.ray.head[name], s.ray.workers[name]); value != "" {
+				s.leave("ray start --%s=%s: set it at head or workers", name, value)
+			}
+		}
 	default:
 		s.leave("where the job runs: add workers:, and slurm: or kuberay: for a cluster of its own; `rayctl submit` gives it to a cluster that runs already")
 	}
