@@ -239,6 +239,19 @@ func TestSearch(t *testing.T) {
 	f.fails("nowhere.yaml: the cluster file cannot be read: no such file or directory", "", "-f", "nowhere.yaml")
 }
 
+// TestScript: a script in place of a cluster file is named so, and YAML with a line of a script in it is read.
+func TestScript(t *testing.T) {
+	for _, text := range []string{"#!/bin/bash\n", "#! /bin/sh -e\nname: a\n", "#!/usr/bin/env -S bash -e\nsleep 1\n", "#SBATCH -N 2\nsrun hostname\n", "srun -N 1 ray start --head\n", "ray job submit -- a\n"} {
+		f := newFixture(t, map[string]string{"it's.sbatch": text})
+		f.fails("it's.sbatch: is a shell script, not a cluster file: `rayctl init --from 'it'\"'\"'s.sbatch'` writes the rayctl.yaml of a script that starts Ray", "", "-f", "it's.sbatch")
+	}
+	f := newFixture(t, map[string]string{"a.yaml": "#SBATCH -N 2\nname: a\nsetup: |\n  ray start --help\n", "b.yaml": "#!/usr/bin/env rayctl\nname: b\n", "c.yaml": "name: [\n"})
+	if a, b := f.must("", "-f", "a.yaml"), f.must("", "-f", "b.yaml"); a.Spec.Name != "a" || b.Spec.Name != "b" {
+		t.Error(a.Spec.Name, b.Spec.Name)
+	}
+	f.fails("is not valid YAML", "", "-f", "c.yaml")
+}
+
 // TestPackages: --requirements takes the place of job.pip, --pip and --with come beside what is there.
 func TestPackages(t *testing.T) {
 	files := map[string]string{

@@ -44,6 +44,9 @@ func (l *loader) readFile() error {
 		return l.takeManifest(l.out.Manifest)
 	}
 	doc, err := l.parse(name, data)
+	if isScript(data, err) {
+		return &spec.Error{File: name, Msg: "is a shell script, not a cluster file", Hint: "`rayctl init --from " + shellescape.Quote(name) + "` writes the rayctl.yaml of a script that starts Ray"}
+	}
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,7 @@ type initOptions struct {
 	template string
 	dir      string
 	force    bool
+	from     string
 }
 
 // NewInit is `rayctl init`.
@@ -35,14 +36,23 @@ func NewInit(a *app.App) *cobra.Command {
 		kinds = append(kinds, fmt.Sprintf("  %-6s  %s", w.Name, w.About))
 	}
 	c := &cobra.Command{
-		Use:     "init [TEMPLATE]",
-		Short:   "Write a commented rayctl.yaml and a small script to begin with",
-		Long:    "init writes a cluster file and a script that run as they are, or what a CI system needs to run them. Clusters are named after the directory. Templates (default: basic):\n\n" + strings.Join(kinds, "\n"),
-		Example: "  rayctl init && rayctl run\n  rayctl init grpo --dir my-run\n  rayctl init github",
+		Use:   "init [TEMPLATE | --from FILE]",
+		Short: "Write a commented rayctl.yaml and a small script to begin with",
+		Long: "init writes a cluster file and a script that run as they are, or what a CI system needs to run them. Clusters are named after the directory. Templates (default: basic):\n\n" + strings.Join(kinds, "\n") +
+			"\n\n--from FILE writes the rayctl.yaml of what starts Ray by hand today: a batch script (#SBATCH lines, srun, `ray start` or `ray symmetric-run`), a RayJob or\n" +
+			"RayCluster of KubeRay, or a file with a `ray job submit` line; - is standard input. The script is read, not run. What is not translated, and what is to be\n" +
+			"checked, stands in the file's first lines and on stderr. Values of secrets are not copied.",
+		Example: "  rayctl init && rayctl run\n  rayctl init grpo --dir my-run\n  rayctl init github\n  rayctl init --from train.sbatch\n  rayctl init --from rayjob.yaml",
 		Args:    app.NoDash(1, "one template"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				o.template = args[0]
+			}
+			if c.Flags().Changed("from") {
+				if len(args) > 0 || c.Flags().Changed("template") {
+					return app.UsageError("leave one of them out", "a template and --from exclude one another")
+				}
+				return a.Action(func(context.Context) error { return runInitFrom(a, o) })(c, args)
 			}
 			return a.Action(func(ctx context.Context) error { return runInit(ctx, a, o) })(c, args)
 		},
@@ -52,6 +62,7 @@ func NewInit(a *app.App) *cobra.Command {
 	}
 	c.Flags().StringVar(&o.template, "template", "basic", "the same as the argument `TEMPLATE`")
 	c.Flags().Lookup("template").Hidden = true
+	c.Flags().StringVar(&o.from, "from", "", "write the rayctl.yaml of this batch script, RayJob or ray job submit line: `FILE`, - for standard input")
 	c.Flags().StringVar(&o.dir, "dir", ".", "write into this `DIR`")
 	c.Flags().BoolVar(&o.force, "force", false, "overwrite files that are there")
 	return c

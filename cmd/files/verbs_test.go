@@ -3,6 +3,7 @@ package files
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rayctl/rayctl/cmd/app/apptest"
@@ -22,6 +23,7 @@ func TestLines(t *testing.T) {
 	with := func() launcher.Launcher { return (&apptest.Launcher{Results: left}).With("dev", "old") }
 	one := map[string]string{"a": "text"}
 	file := map[string]string{"rayctl.yaml": "name: filed\njob: {entrypoint: python a.py}\n"}
+	script := map[string]string{"x.sbatch": "#!/bin/bash\n#SBATCH -N 2\n#SBATCH -o %j.out\nexport HF_TOKEN=hf_s3cret LR=0.1\nsrun ray start --head &\npython a.py --lr $LR\n"}
 	apptest.Run(t, verbs, with, []apptest.Line{
 		{Args: "cp a dev:b", Files: one, Made: "b", Err: "local cluster dev\ncopied a to dev:/"},
 		{Args: "cp :a c", Files: one, Made: "c", Err: "local cluster dev (the only one)"},
@@ -71,6 +73,20 @@ func TestLines(t *testing.T) {
 		{Args: "init GitLab", Files: file, Made: ".gitlab-ci.yml", Out: ".gitlab-ci.yml\n", Err: "next: commit the file and push\n", Unsaid: "not there"},
 		{Args: "init gitlab", Before: "init gitlab", Code: runstate.CodeUsage, Err: ".gitlab-ci.yml already exists: give --force"},
 		{Args: "init a b", Code: runstate.CodeUsage, Err: "`rayctl init` takes one template"},
+		{Args: "init --from x.sbatch", Files: script, Made: "rayctl.yaml", Out: "rayctl.yaml\n", Err: "not translated: line 3: --output=%j.out: `rayctl logs` shows the output, also after the end\nto check: line 4: the value of HF_TOKEN is not copied: it is a secret, which rayctl takes from your environment\nnext: read rayctl.yaml, `rayctl validate -f rayctl.yaml`; `rayctl run`\n", Unsaid: "hf_s3cret"},
+		{Args: "init --from - --dir a/b", Stdin: "ray job submit --working-dir . -- python a.py\n", Made: "a/b/rayctl.yaml", Out: "a/b/rayctl.yaml\n", Err: "job.workingDir is relative to the cluster file, which is in another directory\nnext: read a/b/rayctl.yaml, `rayctl validate -f a/b/rayctl.yaml`; `cd a/b && rayctl run`\n"},
+		{Args: "render --spec -f rayctl.yaml", Files: script, Before: "init --from x.sbatch", Out: "entrypoint: python a.py --lr 0.1\n", Err: "using rayctl.yaml"},
+		{Args: "validate", Files: script, Before: "init --from x.sbatch", Code: runstate.CodeConfig, Err: "HF_TOKEN"},
+		{Args: "init --from x.sbatch", Files: script, Before: "init", Code: runstate.CodeUsage, Err: "rayctl.yaml already exists: give --force, or another --dir"},
+		{Args: "init --from x.sbatch --force", Files: script, Before: "init", Made: "rayctl.yaml", Out: "rayctl.yaml\n", Err: "next: read rayctl.yaml"},
+		{Args: "init grpo --from x.sbatch", Files: script, Code: runstate.CodeUsage, Err: "a template and --from exclude one another: leave one of them out"},
+		{Args: "init --from=", Code: runstate.CodeUsage, Err: "--from is empty"},
+		{Args: "init --from nosuch", Code: runstate.CodeSpec, Err: "nosuch: cannot be read: no such file or directory: name a batch script"},
+		{Args: "init --from .", Code: runstate.CodeSpec, Err: ".: cannot be read: is a directory: name a batch script"},
+		{Args: "init --from big", Files: map[string]string{"big": strings.Repeat("x", 10<<20)}, Code: runstate.CodeSpec, Err: "big: is larger than 4 MiB, which no script or manifest is: give a batch script"},
+		{Args: "init --from x", Files: map[string]string{"x": "\x7fELF\x00"}, Code: runstate.CodeSpec, Err: "x: is not a text file in UTF-8: give a batch script"},
+		{Args: "init --from x", Files: map[string]string{"x": "#!/bin/sh\necho\n"}, Code: runstate.CodeSpec, Err: "x: has no Ray in it"},
+		{Args: "validate -f x.sbatch", Files: script, Code: runstate.CodeSpec, Err: "x.sbatch: is a shell script, not a cluster file: `rayctl init --from x.sbatch` writes the rayctl.yaml of a script that starts Ray"},
 		{Args: "validate", Files: file, Err: "Valid; it would start on this machine (default launcher)"},
 		{Args: "validate", Files: map[string]string{"rayctl.yaml": "job: {entrypoint: x}\nhead: {cpus: 2}\nworkers: [{name: w, shm: 1Gi}]"},
 			Err: "workers.w.shm is ignored: /dev/shm is the machine's; objectStoreMemory is the size of Ray's object store\nhead.cpus is ignored: a head beside workers"},

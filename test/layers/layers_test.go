@@ -24,7 +24,7 @@ const order = `
 docs/gen docs/share cmd/rayctl
 cmd
 cmd/clusters cmd/jobs cmd/serve cmd/access cmd/files cmd/advise
-cmd/clusters/report cmd/clusters/interrupt cmd/clusters/dump cmd/app/apptest
+cmd/clusters/report cmd/clusters/interrupt cmd/clusters/dump cmd/files/translate cmd/app/apptest
 cmd/app/jobend cmd/app/served cmd/app/nodefiles
 cmd/app cmd/app/watcher cmd/app/driverend
 docs
