@@ -67,6 +67,7 @@ func TestReadme(t *testing.T) {
 	if len(files) != 3 {
 		t.Errorf("README.md has %d cluster files", len(files))
 	}
+	u.write("files/train.py", "")
 	for name, text := range files {
 		script.WriteString("rayctl render --name shown -f " + u.write(filepath.Join("files", name), text) + " >/dev/null\n")
 	}
