@@ -42,7 +42,7 @@ var keyMeant = map[string]string{
 }
 
 // subjects are those that the help lists.
-const subjects = "elastic, ci, sharing, sites, slurm, kuberay, checkpoints, signals, exit-codes, variables, cluster-file"
+const subjects = "elastic, ci, sharing, sites, slurm, kuberay, checkpoints, signals, exit-codes, variables, cluster-file, first-hour, coming-from, notebooks, limits, troubleshooting"
 
 // addHelp makes `rayctl help` refuse what is no command, for which cobra prints the help of the command above. It shows the document of a subject and the
 // reference of a key of the cluster file, and names what a verb of other tools is here, or the nearest command. `rayctl explain` is for keys first.
