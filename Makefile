@@ -56,6 +56,17 @@ docs: ## write the references of docs/ from the code
 	$(GO) run ./docs/gen
 	RAYCTL_UPDATE_GOLDEN=1 $(GO) test -count 1 -run '^TestSayings$$' ./slurm/controller
 
+MATERIAL_VERSION := 9.8.2
+SITE := $(TOOLS)/mkdocs-material-$(MATERIAL_VERSION)
+
+$(SITE)/bin/mkdocs:
+	python3 -m venv $(SITE)
+	$(SITE)/bin/pip install --quiet --disable-pip-version-check mkdocs-material==$(MATERIAL_VERSION)
+
+.PHONY: site
+site: $(SITE)/bin/mkdocs ## the manuals as a web site, in bin/site; a broken link fails it
+	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet
+
 .PHONY: slurm
 slurm: ## a private Slurm cluster that runs until interrupted (SLURM='-nodes 8 -gpus 4 -ssh')
 	$(GO) run ./test/slurmtest/cmd $(SLURM)

@@ -20,26 +20,29 @@ import (
 var topics = map[string]string{
 	"elastic": "elastic.md", "elasticity": "elastic.md", "autoscaling": "elastic.md", "autoscaler": "elastic.md", "scaling": "elastic.md",
 	"ci": "ci.md", "sharing": "sharing.md", "share": "sharing.md", "own-trainer": "own-trainer.md", "early-head": "early-head.md", "commands": "commands.md", "flows": "how-a-command-flows.md", "how-a-command-flows": "how-a-command-flows.md", "sites": "sites.md", "site": "sites.md", "keeper": "keeper.md",
-	"signals": ctrlC, "signal": ctrlC, "ctrl-c": ctrlC, "interrupt": ctrlC, "interrupts": ctrlC, "exit-codes": exitCodes, "exitcodes": exitCodes, "exit": exitCodes, "codes": exitCodes, "causes": exitCodes,
+	"signals": ctrlC, "signal": ctrlC, "ctrl-c": ctrlC, "interrupt": ctrlC, "interrupts": ctrlC, "exit-codes": exitCodes, "exitcodes": exitCodes, "exit": exitCodes, "codes": exitCodes, "causes": "exit-codes.md#Causes",
 	"warning": "own-trainer.md", "checkpoints": "own-trainer.md", "checkpoint": "own-trainer.md", "resume": "own-trainer.md", "time-limit": "own-trainer.md", "variables": variables, "environment": variables,
 	"file": "cluster-file.md", "cluster-file": "cluster-file.md", "yaml": "cluster-file.md", "profiles": "cluster-file.md",
+	"first-hour": "first-hour.md", "tutorial": "first-hour.md", "data": "packages.md", "results": "output.md", "receipt": "output.md", "limits": "limits.md", "ends": "limits.md",
+	"notebooks": "notebooks.md", "notebook": "notebooks.md", "jupyter": "notebooks.md", "coming-from": "coming-from.md", "sbatch": "coming-from.md", "rayjob": "coming-from.md",
+	"troubleshooting": "troubleshooting.md", "errors": "troubleshooting.md", "measured": "measured.md", "manual": "README.md", "docs": "README.md",
 }
 
 // Sections of longer documents.
 const (
 	variables = "cluster-file.md#Variables"
-	ctrlC     = "how-a-command-flows.md#Ctrl-C"
-	exitCodes = "how-a-command-flows.md#Exit codes"
+	ctrlC     = "limits.md#Ctrl-C"
+	exitCodes = "exit-codes.md#Exit codes"
 )
 
 // keyMeant are what people call keys of the cluster file.
 var keyMeant = map[string]string{
-	"retry": "job.restarts", "retries": "job.restarts", "restart": "job.restarts", "output": "job.outputDir", "outputs": "job.outputDir", "results": "job.outputDir", "secret": "secrets",
+	"retry": "job.restarts", "retries": "job.restarts", "restart": "job.restarts", "output": "job.outputDir", "outputs": "job.outputDir", "secret": "secrets",
 	"packages": "job.pip", "dependencies": "job.pip", "requirements": "job.pip", "timeout": "lifetime.max", "gpu": "gpus", "cpu": "cpus",
 }
 
 // subjects are those that the help lists.
-const subjects = "elastic, ci, sharing, sites, slurm, kuberay, checkpoints, signals, exit-codes, variables, cluster-file"
+const subjects = "elastic, ci, sharing, sites, slurm, kuberay, checkpoints, signals, exit-codes, variables, cluster-file, first-hour, coming-from, notebooks, limits, troubleshooting"
 
 // addHelp makes `rayctl help` refuse what is no command, for which cobra prints the help of the command above. It shows the document of a subject and the
 // reference of a key of the cluster file, and names what a verb of other tools is here, or the nearest command. `rayctl explain` is for keys first.

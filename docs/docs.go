@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-//go:embed adding-a-launcher.md ci.md cluster-file.md commands.md early-head.md elastic.md how-a-command-flows.md keeper.md kuberay.md own-trainer.md sharing.md sites.md slurm.md
+//go:embed *.md
 var files embed.FS
 
-// Read is the text of a document, such as elastic.md, or of one section, such as how-a-command-flows.md#Exit codes; "" if there is none.
+// Read is the text of a document, such as elastic.md, or of one section, such as exit-codes.md#Exit codes; "" if there is none.
 func Read(name string) string {
 	name, title, part := strings.Cut(name, "#")
 	if text := whole(name); !part || text == "" {

@@ -22,8 +22,6 @@ import (
 	"github.com/rayctl/rayctl/launcher/tail"
 )
 
-var _ launcher.Examiner = (*Launcher)(nil)
-
 // Limits of what is read of one cluster.
 const (
 	mostPodLogs  = 50   // pods

@@ -64,7 +64,7 @@ func TestNodeTaken(t *testing.T) {
 	}
 }
 
-// nodeWatcher is a service account with the permissions of docs/kuberay.md.
+// nodeWatcher is a service account with the permissions of docs/kuberay-reference.md.
 func (b bed) nodeWatcher(t *testing.T) string {
 	t.Helper()
 	name, ctx := b.account(t, "node-watcher", permit("pods", "list", "watch")), context.Background()

@@ -20,10 +20,10 @@ import (
 	"github.com/rayctl/rayctl/test/pace"
 )
 
-// minimalRole is the Role of docs/kuberay.md.
+// minimalRole is the Role of docs/kuberay-reference.md.
 func minimalRole(t *testing.T) []rbacv1.PolicyRule {
 	t.Helper()
-	guide, err := os.ReadFile("../docs/kuberay.md")
+	guide, err := os.ReadFile("../docs/kuberay-reference.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func minimalRole(t *testing.T) []rbacv1.PolicyRule {
 	text, _, found := strings.Cut(after, "```")
 	var role rbacv1.Role
 	if err := kyaml.UnmarshalStrict([]byte(text), &role); err != nil || !found || len(role.Rules) < 5 {
-		t.Fatalf("the Role in docs/kuberay.md: %v", err)
+		t.Fatalf("the Role in docs/kuberay-reference.md: %v", err)
 	}
 	return role.Rules
 }

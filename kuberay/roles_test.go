@@ -22,7 +22,7 @@ import (
 // rolesOfCommands are the rules of each command in the guide's table, by command.
 func rolesOfCommands(t *testing.T, name string) map[string][]rbacv1.PolicyRule {
 	t.Helper()
-	guide, err := os.ReadFile("../docs/kuberay.md")
+	guide, err := os.ReadFile("../docs/kuberay-reference.md")
 	if err != nil {
 		t.Fatal(err)
 	}

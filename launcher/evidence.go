@@ -11,12 +11,6 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// Examiner is of a launcher that has more of a cluster than its status and its output, for debug-dump: the files of its run, what the substrate knows.
-type Examiner interface {
-	// Examine hands over what there is of a cluster, living or ended, the most telling first. What cannot be had is handed over as missing, and the rest follows.
-	Examine(ctx context.Context, id ID, found Evidence)
-}
-
 // EvidenceLimit is how much is kept of one text: its end.
 const EvidenceLimit = 2 << 20
 

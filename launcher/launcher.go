@@ -100,6 +100,10 @@ type Launcher interface {
 	// machine, is safe. `rayctl gc` calls it for all of the user's clusters, Launch by ReconcileBeside for the user's other ones.
 	Reconcile(ctx context.Context, s Scope) ([]Collected, error)
 
+	// Examine hands over what there is of a cluster beside its status and its output, living or ended, the most telling first, for debug-dump: the files of its run,
+	// what the substrate knows. What cannot be had is handed over as missing, and the rest follows.
+	Examine(ctx context.Context, id ID, found Evidence)
+
 	// Check examines the substrate's prerequisites, for doctor.
 	Check(ctx context.Context, s *spec.ClusterSpec) []Check
 

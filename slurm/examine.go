@@ -13,8 +13,6 @@ import (
 	"github.com/rayctl/rayctl/slurm/script"
 )
 
-var _ launcher.Examiner = (*Launcher)(nil)
-
 // Examine hands over the run's directory, the last attempt first, and what Slurm knows of its jobs.
 func (l *Launcher) Examine(ctx context.Context, id launcher.ID, found launcher.Evidence) {
 	c, err := l.open(ctx, id)

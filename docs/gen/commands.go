@@ -23,7 +23,7 @@ func commands(string) ([]byte, error) {
 	root.InitDefaultCompletionCmd("completion")
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Commands\n\nMade from code by `make docs`. What they have in common: stdout carries the answer and nothing else, notes and progress go to\n"+
-		"stderr; exit codes are in [how-a-command-flows.md](how-a-command-flows.md#exit-codes).\n\n%s\n\n", root.Long)
+		"stderr; exit codes are in [exit-codes.md](exit-codes.md).\n\n%s\n\n", root.Long)
 	for _, group := range root.Groups() {
 		fmt.Fprintf(&b, "**%s** %s\n\n", group.Title, links(root, group.ID))
 	}

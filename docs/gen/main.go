@@ -14,13 +14,13 @@ type page struct {
 	write func(dir string) ([]byte, error) // dir is docs/
 }
 
-const flowPage = "how-a-command-flows.md"
+const codesPage = "exit-codes.md"
 
 // pages are all generated files.
 var pages = []page{
 	{"cluster-file.md", clusterFile},
 	{"commands.md", commands},
-	{flowPage, exitCodes},
+	{codesPage, exitCodes},
 	{"../keeper/rayctl_keeper/state/model.py", pythonModel},
 }
 

@@ -145,7 +145,7 @@ func constants(file *ast.File) (found []constant) {
 
 // exitCodes puts the tables of exit codes and causes between their marks in a page that is otherwise written by hand.
 func exitCodes(dir string) ([]byte, error) {
-	page, err := os.ReadFile(filepath.Join(dir, flowPage))
+	page, err := os.ReadFile(filepath.Join(dir, codesPage))
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +179,7 @@ func between(page []byte, name, text string) ([]byte, error) {
 	before, rest, begins := bytes.Cut(page, []byte(from))
 	_, after, ends := bytes.Cut(rest, []byte(to))
 	if !begins || !ends {
-		return nil, fmt.Errorf("%s has no marks for %q", flowPage, name)
+		return nil, fmt.Errorf("%s has no marks for %q", codesPage, name)
 	}
 	return []byte(string(before) + from + text + to + string(after)), nil
 }

@@ -16,7 +16,12 @@ import (
 
 func readPage(t *testing.T, path ...string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(append([]string{".."}, path...)...))
+	return readFile(t, filepath.Join(append([]string{".."}, path...)...))
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}

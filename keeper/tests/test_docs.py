@@ -36,7 +36,7 @@ class Docs(unittest.TestCase):
         self.assertEqual(set(re.findall("`([a-z-]+)`", part("lists the roles:", "One process starts another"))), set(roles))
 
     def test_packages(self):
-        rows = re.findall(r"^\| `([a-z.]+)` \| (.*) \|$", part("| package | modules |", "**Shared copies.**"), re.M)
+        rows = re.findall(r"^\| `([a-z.]+)` \| (.*) \|$", part("| package | modules |", "### Shared copies"), re.M)
         self.assertEqual([package for package, _ in rows], [package for layer in LAYERS for package in layer if package != "program"])
         for package, text in rows:
             self.assertEqual(modules(package) - set(re.findall("`([a-z_]+)`", text)), set(), package)

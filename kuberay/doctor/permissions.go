@@ -20,7 +20,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// permission is one that rayctl needs; docs/kuberay.md has the Role.
+// permission is one that rayctl needs; docs/kuberay-reference.md has the Role.
 type permission struct {
 	group, resource string
 	verbs           []string

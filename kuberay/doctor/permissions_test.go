@@ -17,7 +17,7 @@ import (
 
 // TestDoctorAsksForTheRole: doctor checks the permissions of the Role in the guide, except those that it tries out, and alternatives of which one is enough.
 func TestDoctorAsksForTheRole(t *testing.T) {
-	guide, err := os.ReadFile("../../docs/kuberay.md")
+	guide, err := os.ReadFile("../../docs/kuberay-reference.md")
 	if err != nil {
 		t.Fatal(err)
 	}

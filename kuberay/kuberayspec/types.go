@@ -62,7 +62,7 @@ type Section struct {
 	// KeeperImage is the image of the keeper's pod; it needs python3 3.9 or later and nothing else. Default: image.
 	KeeperImage string `json:"keeperImage,omitempty"`
 	// KeeperServiceAccountName is a service account of the namespace for the keeper's pod. If it may look at pods, the keeper ends a start that cannot succeed although
-	// nobody watches; if it may also look at nodes, it warns Ray of nodes that are going to be taken away; if it may delete Jobs, the keeper ends the cluster also where a container that admission adds never ends (docs/kuberay.md).
+	// nobody watches; if it may also look at nodes, it warns Ray of nodes that are going to be taken away; if it may delete Jobs, the keeper ends the cluster also where a container that admission adds never ends (docs/kuberay-reference.md).
 	// Default: none, the pod has no permission.
 	KeeperServiceAccountName string `json:"keeperServiceAccountName,omitempty"`
 	// KeeperPatch is a strategic merge patch on the pod template of the keeper and the record, as head.patch is on the head's; their containers are

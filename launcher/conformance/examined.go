@@ -40,12 +40,8 @@ func (e *examined) Spec(s *spec.ClusterSpec) { e.spec = s }
 // and its log.
 func (s *suite) examine(t *testing.T, id launcher.ID, surfaces map[string][]byte, secrets ...string) {
 	t.Helper()
-	e, ok := s.l.(launcher.Examiner)
-	if !ok {
-		t.Fatalf("%s has nothing for debug-dump", s.l.Name())
-	}
 	found := &examined{texts: map[string][]byte{}}
-	e.Examine(s.context(t), id, found)
+	s.l.Examine(s.context(t), id, found)
 	orders, log := false, false
 	for name, text := range found.texts {
 		surfaces["examined "+name] = text

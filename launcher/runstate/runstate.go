@@ -1,6 +1,6 @@
 // Package runstate is the model of a run: the phases of its cluster, its nodes, job, attempts and timeline, how it ended and with which exit code, and what
 // is concluded of a cluster whose keeper is dead. The keeper writes it, the launchers and the commands read it, and what the keeper's Python knows of it
-// (keeper/rayctl_keeper/state/model.py) and the table of causes in docs/how-a-command-flows.md are made from it by `make docs`.
+// (keeper/rayctl_keeper/state/model.py) and the table of causes in docs/exit-codes.md are made from it by `make docs`.
 package runstate
 
 import "time"

@@ -253,6 +253,9 @@ func (l *Launcher) Reconcile(context.Context, launcher.Scope) ([]launcher.Collec
 	return nil, nil
 }
 
+// Examine has nothing beside the status and the output.
+func (l *Launcher) Examine(context.Context, launcher.ID, launcher.Evidence) {}
+
 // Check finds nothing to examine.
 func (l *Launcher) Check(context.Context, *spec.ClusterSpec) []launcher.Check { return nil }
 

@@ -12,8 +12,6 @@ import (
 	"github.com/rayctl/rayctl/local/rundir"
 )
 
-var _ launcher.Examiner = (*Launcher)(nil)
-
 // Examine hands over the run directory.
 func (l *Launcher) Examine(ctx context.Context, id launcher.ID, found launcher.Evidence) {
 	c, err := l.open(id)

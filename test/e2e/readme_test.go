@@ -38,8 +38,22 @@ func readmeCommands(t *testing.T) (commands []string) {
 	return commands
 }
 
-// TestReadme runs the lines of README.md, as a user types them one after another in a new home. Those of other launchers are rendered; the lines that install are
-// tests of test/release.
+// readmeFiles are the cluster files of README.md, by the names in their first lines.
+func readmeFiles(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for _, m := range regexp.MustCompile("(?s)\n```yaml\n# (\\S+)\n(.*?)```\n").FindAllStringSubmatch(string(text), -1) {
+		files[m[1]] = m[2]
+	}
+	return files
+}
+
+// TestReadme runs the lines of README.md, as a user types them one after another in a new home. Those of other launchers are rendered, and so are its cluster files;
+// the lines that install are tests of test/release.
 func TestReadme(t *testing.T) {
 	u := newUser(t)
 	state := t.TempDir()
@@ -49,6 +63,14 @@ func TestReadme(t *testing.T) {
 	defer u.want(0, "down", "--all", "--now")
 	var script strings.Builder
 	script.WriteString("set -e\n")
+	files := readmeFiles(t)
+	if len(files) != 3 {
+		t.Errorf("README.md has %d cluster files", len(files))
+	}
+	u.write("files/train.py", "")
+	for name, text := range files {
+		script.WriteString("rayctl render --name shown -f " + u.write(filepath.Join("files", name), text) + " >/dev/null\n")
+	}
 	ran := 0
 	for _, command := range readmeCommands(t) {
 		if strings.Contains(command, "--launcher ") {

@@ -59,6 +59,9 @@ func (l *Launcher) DialNode(ctx context.Context, _ launcher.ID, _ string, port i
 // ReachNode knows nothing against a node.
 func (l *Launcher) ReachNode(context.Context, launcher.ID, string) error { return nil }
 
+// Examine has nothing.
+func (l *Launcher) Examine(context.Context, launcher.ID, launcher.Evidence) {}
+
 // FindTools finds none.
 func (l *Launcher) FindTools(context.Context, launcher.ID) (string, error) { return "", nil }
 

@@ -43,9 +43,7 @@ const (
 func (d *Collector) Collect(ctx context.Context) error {
 	d.Archive.Environment(os.Environ())
 	s, unknown := d.status(ctx)
-	if e, ok := d.Cluster.Launcher.(launcher.Examiner); ok {
-		d.within(ctx, examineTime, func(ctx context.Context) { e.Examine(ctx, d.Cluster.ID, d.Archive) })
-	}
+	d.within(ctx, examineTime, func(ctx context.Context) { d.Cluster.Launcher.Examine(ctx, d.Cluster.ID, d.Archive) })
 	if unknown == nil && !s.Phase.Ended() {
 		d.within(ctx, rayTime, d.ray)
 	}
