@@ -82,7 +82,7 @@ func TestRolePerCommand(t *testing.T) {
 		{"events", "events roles", "Ready"}, {"wait", "wait --ready -o name roles", "roles"}, {"extend", "extend roles --max 400d", "roles ends at"},
 		{"stop", "stop roles one", ""}, {"top", "top roles", "GPU%"}, {"serve", "serve status -c roles", ""}, {"gc", "gc --dry-run", ""},
 		{"cp", "cp /etc/hosts roles:/tmp/copied", ""}, {"dashboard", "dashboard roles", "http://127.0.0.1:"}, {"port-forward", "port-forward roles 8265", "127.0.0.1:"},
-		{"env", "env roles", "export RAY_ADDRESS="},
+		{"env", "env roles", "export RAY_ADDRESS="}, {"debug-dump", "debug-dump roles -o roles.tar.gz", ""},
 		{"down", "down roles", ""}, {"history", "history", "roles"}, {"logs", "logs roles", ""},
 		{"run", "run --name roles" + small + " -- echo run", "run"}, {"logs", "logs roles", "run"},
 	} {
