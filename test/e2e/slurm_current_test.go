@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -139,7 +140,8 @@ func (a *allocation) limitInScript(t *testing.T) {
 	a.alone("lifetime.max")
 }
 
-// newJob: without the key a cluster is a job of its own, also in an allocation, whose variables it does not have.
+// newJob: without the key a cluster is a job of its own, also in an allocation, whose variables it does not have. Of its own
+// job the driver has the number.
 func (a *allocation) newJob(t *testing.T) {
 	a.t = t
 	line := strings.Replace(a.current("run", `--name apart --workers 1 -- sh -c 'env; echo; squeue --me --noheader --format="%j is %i"'`), " --slurm-job current ", " ", 1)
@@ -147,11 +149,13 @@ func (a *allocation) newJob(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "this is inside job "+a.id+", and the cluster gets a job of its own") {
 		t.Errorf("code %d, %s\n%s", code, out, a.story())
 	}
-	if leaked := regexp.MustCompile(`(?m)^(SLURM|SBATCH|SRUN|PMI)\w*=.*`).FindAllString(out, -1); len(leaked) != 1 || leaked[0] != "SLURM_CONF="+a.Conf() {
-		t.Errorf("the driver has %q", leaked)
+	own := regexp.MustCompile(`(?m)^apart is (\d+)$`).FindStringSubmatch(out)
+	if own == nil || own[1] == a.id {
+		t.Fatalf("its job is %q, and salloc's %s: %s", own, a.id, out)
 	}
-	if own := regexp.MustCompile(`(?m)^apart is (\d+)$`).FindStringSubmatch(out); own == nil || own[1] == a.id {
-		t.Errorf("its job is %q, and salloc's %s", own, a.id)
+	has := regexp.MustCompile(`(?m)^(SLURM|SBATCH|SRUN|PMI)\w*=.*`).FindAllString(out, -1)
+	if slices.Sort(has); !slices.Equal(has, []string{"SLURM_CONF=" + a.Conf(), "SLURM_JOB_ID=" + own[1]}) {
+		t.Errorf("the driver has %q", has)
 	}
 	a.alone("apart")
 }
