@@ -168,9 +168,10 @@ func (c *Client) WaitJob(ctx context.Context, id string) (*Job, error) {
 	return c.awaitJob(ctx, id, JobStatus.Terminal)
 }
 
-// AwaitStart waits until the job is no longer PENDING. With an error it returns the job as last seen, nil if it was not.
-func (c *Client) AwaitStart(ctx context.Context, id string) (*Job, error) {
-	return c.awaitJob(ctx, id, func(s JobStatus) bool { return s != JobPending })
+// AwaitStart waits until the job is no longer PENDING.
+func (c *Client) AwaitStart(ctx context.Context, id string) error {
+	_, err := c.awaitJob(ctx, id, func(s JobStatus) bool { return s != JobPending })
+	return err
 }
 
 func (c *Client) awaitJob(ctx context.Context, id string, until func(JobStatus) bool) (*Job, error) {

@@ -103,15 +103,10 @@ func runInit(_ context.Context, a *app.App, o *initOptions) error {
 	}
 	var kept []string
 	for _, f := range files {
-		_, err := os.Lstat(filepath.Join(o.dir, f.Name))
-		if err == nil && !o.force && !isConfig(f.Name) {
+		switch err := o.taken(f.Name); {
+		case errors.Is(err, fs.ErrExist) && !isConfig(f.Name):
 			kept = append(kept, f.Name)
-			continue
-		}
-		if err == nil && !o.force {
-			return launcher.Fail(runstate.CodeUsage, fs.ErrExist, "give --force, or another --dir", "%s already exists", filepath.Join(o.dir, f.Name))
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		case err != nil:
 			return err
 		}
 	}
@@ -120,14 +115,9 @@ func runInit(_ context.Context, a *app.App, o *initOptions) error {
 			a.UI.Note("%s exists already and is not changed", filepath.Join(o.dir, f.Name))
 			continue
 		}
-		path := filepath.Join(o.dir, f.Name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		if err := o.write(a, f.Name, f.Content); err != nil {
 			return err
 		}
-		if err := wholefile.Write(path, f.Content, 0o644); err != nil {
-			return err
-		}
-		fmt.Fprintln(a.Out, path)
 	}
 	if o.template == "github" || o.template == "gitlab" {
 		if _, err := os.Stat(filepath.Join(o.dir, "rayctl.yaml")); err != nil {
@@ -136,7 +126,7 @@ func runInit(_ context.Context, a *app.App, o *initOptions) error {
 		a.Next("commit the file and push")
 		return nil
 	}
-	next := []string{"`" + nextOf(o.template, filepath.Clean(o.dir)) + "`"}
+	next := []string{"`" + o.below(nextOf(o.template)) + "`"}
 	if o.template == "serve" {
 		next = append(next, "on a cluster that runs already, `rayctl serve apply -f "+shellescape.Quote(filepath.Join(o.dir, "serve.yaml"))+" NAME`")
 	}
@@ -144,19 +134,48 @@ func runInit(_ context.Context, a *app.App, o *initOptions) error {
 	return nil
 }
 
+// taken is why a file is not written: it is there.
+func (o *initOptions) taken(name string) error {
+	path := filepath.Join(o.dir, name)
+	switch _, err := os.Lstat(path); {
+	case err == nil && !o.force:
+		return launcher.Fail(runstate.CodeUsage, fs.ErrExist, "give --force, or another --dir", "%s already exists", path)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	return nil
+}
+
+// write writes a file, and prints its path.
+func (o *initOptions) write(a *app.App, name string, content []byte) error {
+	path := filepath.Join(o.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := wholefile.Write(path, content, 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintln(a.Out, path)
+	return nil
+}
+
+// below is a command for the directory with the files, to be typed in the current one.
+func (o *initOptions) below(command string) string {
+	if dir := filepath.Clean(o.dir); dir != "." {
+		return "cd " + shellescape.Quote(dir) + " && " + command
+	}
+	return command
+}
+
 // isConfig reports whether a file of a template is configuration. An existing program is kept, because it is the one that the user wants to run.
 func isConfig(name string) bool {
 	return filepath.Ext(name) == ".yaml" || filepath.Ext(name) == ".yml"
 }
 
-// nextOf is the command that runs a template's files, to be typed in the current directory.
-func nextOf(template, dir string) string {
-	command := "rayctl run"
+// nextOf is the command that runs a template's files.
+func nextOf(template string) string {
 	if template == "serve" {
-		command = "rayctl up && rayctl serve apply -f serve.yaml"
+		return "rayctl up && rayctl serve apply -f serve.yaml"
 	}
-	if dir == "." {
-		return command
-	}
-	return "cd " + shellescape.Quote(dir) + " && " + command
+	return "rayctl run"
 }

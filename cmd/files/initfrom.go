@@ -2,7 +2,6 @@ package files
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -12,19 +11,13 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/files/translate"
-	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
-	"github.com/rayctl/rayctl/launcher/wholefile"
 )
 
 // runInitFrom writes the cluster file of a batch script, a manifest or a command line.
 func runInitFrom(a *app.App, o *initOptions) error {
-	path := filepath.Join(o.dir, "rayctl.yaml")
-	switch _, err := os.Lstat(path); {
-	case err == nil && !o.force:
-		return launcher.Fail(runstate.CodeUsage, fs.ErrExist, "give --force, or another --dir", "%s already exists", path)
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
+	const name = "rayctl.yaml"
+	if err := o.taken(name); err != nil {
 		return err
 	}
 	source, data, err := sourceOf(a, o.from)
@@ -35,13 +28,9 @@ func runInitFrom(a *app.App, o *initOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(o.dir, 0o755); err != nil {
+	if err := o.write(a, name, made.Content); err != nil {
 		return err
 	}
-	if err := wholefile.Write(path, made.Content, 0o644); err != nil {
-		return err
-	}
-	fmt.Fprintln(a.Out, path)
 	for _, text := range made.Left {
 		a.UI.Note("not translated: %s", text)
 	}
@@ -52,10 +41,8 @@ func runInitFrom(a *app.App, o *initOptions) error {
 	if made.Job {
 		command = "rayctl run"
 	}
-	if dir := filepath.Clean(o.dir); dir != "." {
-		command = "cd " + shellescape.Quote(dir) + " && " + command
-	}
-	a.Next("read "+path+", `rayctl validate -f "+shellescape.Quote(path)+"`", "`"+command+"`")
+	path := filepath.Join(o.dir, name)
+	a.Next("read "+path+", `rayctl validate -f "+shellescape.Quote(path)+"`", "`"+o.below(command)+"`")
 	return nil
 }
 

@@ -114,7 +114,7 @@ func refuseUnstarted(ctx context.Context, a *app.App, c *app.Connection, ids []s
 func stillPending(ctx context.Context, c *app.Connection, id string, within time.Duration) bool {
 	short, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	if _, err := c.AwaitStart(short, id); err == nil || ctx.Err() != nil {
+	if err := c.AwaitStart(short, id); err == nil || ctx.Err() != nil {
 		return false
 	}
 	job, err := c.GetJob(ctx, id) // a slow dashboard may have answered nothing in that time

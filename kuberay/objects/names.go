@@ -116,16 +116,14 @@ func UserLabels(all map[string]string) map[string]string {
 	return out
 }
 
-var versionTag = regexp.MustCompile(`:(\d+\.\d+\.\d+)([.-][^/]*)?$`)
-
 // rayVersion is ray.version, or the version in the tag of an image like rayproject/ray:2.60.0-py311; "" if neither has one.
 func rayVersion(s *spec.ClusterSpec) string {
 	if s.Ray.Version != "" {
 		return s.Ray.Version
 	}
 	for _, g := range s.NodeGroups() {
-		if m := versionTag.FindStringSubmatch(g.Image); m != nil {
-			return m[1]
+		if version := spec.RayOfImage(g.Image); version != "" {
+			return version
 		}
 	}
 	return ""

@@ -276,6 +276,16 @@ func IsURI(p string) bool {
 	return ok && scheme != "" && !strings.ContainsAny(scheme, "/ ")
 }
 
+var versionTag = regexp.MustCompile(`:(\d+\.\d+\.\d+)([.-][^/]*)?$`)
+
+// RayOfImage is the version of Ray that the tag of an image shows, such as rayproject/ray:2.60.0-py311; "" if it shows none.
+func RayOfImage(image string) string {
+	if m := versionTag.FindStringSubmatch(image); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
 // PlainYAML parses the one document of a YAML text into maps, lists and scalars, as JSON has them.
 func PlainYAML(text string) (any, error) {
 	root, err := parseYAML([]byte(text))

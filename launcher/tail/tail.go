@@ -10,8 +10,9 @@ import (
 type Tail struct {
 	Size int // bytes to keep; 0: 8 KiB, enough for the messages of ssh and Slurm's commands
 
-	mu   sync.Mutex
-	text []byte
+	mu      sync.Mutex
+	text    []byte
+	written int64
 }
 
 const defaultSize = 8 << 10
@@ -23,9 +24,17 @@ func (t *Tail) Write(p []byte) (int, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.written += int64(len(p))
 	t.text = append(t.text, p[max(0, len(p)-size):]...)
 	t.text = t.text[max(0, len(t.text)-size):]
 	return len(p), nil
+}
+
+// Written is how many bytes were written, also those that were not kept.
+func (t *Tail) Written() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.written
 }
 
 // LastLine is the last line that is not blank.

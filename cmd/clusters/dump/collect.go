@@ -181,22 +181,8 @@ func ofRay(file string) bool {
 // copy adds the end of what is written.
 func (d *Collector) copy(as string, write func(io.Writer) error) {
 	end := &tail.Tail{Size: launcher.EvidenceLimit}
-	counted := &counter{to: end}
-	if err := write(counted); err != nil {
-		d.Archive.Missing(as, err)
+	d.Archive.Missing(as, write(end))
+	if end.Written() > 0 {
+		d.Archive.Add(as, []byte(end.String()), end.Written())
 	}
-	if counted.n > 0 {
-		d.Archive.Add(as, []byte(end.String()), counted.n)
-	}
-}
-
-// counter counts what is written.
-type counter struct {
-	to io.Writer
-	n  int64
-}
-
-func (c *counter) Write(p []byte) (int, error) {
-	c.n += int64(len(p))
-	return c.to.Write(p)
 }

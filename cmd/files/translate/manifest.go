@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -150,7 +149,7 @@ func (c *cluster) setKey(k spec.ManifestKey) {
 	}
 	last := steps[len(steps)-1]
 	if strings.HasPrefix(k.Path, "job.env.") && isSecret(last, k.Value) {
-		c.secret(last)
+		c.secret(last, "")
 		return
 	}
 	at := c.top
@@ -166,11 +165,6 @@ func (c *cluster) setKey(k spec.ManifestKey) {
 	default:
 		at.set(last, k.Value, "")
 	}
-}
-
-func (c *cluster) secret(name string) {
-	c.top.add("secrets", name)
-	c.ask("the value of %s is not copied: it is a secret, which rayctl takes from your environment", name)
 }
 
 // read takes the RayCluster's spec apart.
@@ -216,15 +210,12 @@ func (c *cluster) read(rc object) {
 	}
 }
 
-// versionTag matches an image whose tag shows which Ray it has, as kuberay/objects does.
-var versionTag = regexp.MustCompile(`:(\d+\.\d+\.\d+)([.-][^/]*)?$`)
-
 // rayVersion sets ray.version only where the image does not show it: manifests often have another one than the image.
 func (c *cluster) rayVersion(version string) {
-	switch tag := versionTag.FindStringSubmatch(c.image); {
-	case tag != nil && version != "" && tag[1] != version:
-		c.leave("rayVersion %s: the image has Ray %s, which is used", version, tag[1])
-	case tag != nil:
+	switch ofImage := spec.RayOfImage(c.image); {
+	case ofImage != "" && version != "" && ofImage != version:
+		c.leave("rayVersion %s: the image has Ray %s, which is used", version, ofImage)
+	case ofImage != "":
 	case version != "":
 		c.top.below("ray").set("version", version, "the image must have this Ray: its tag shows none")
 	default:
@@ -321,7 +312,7 @@ func (c *cluster) env(path string, o object, g keys) {
 		ref := e.object("valueFrom").object("secretKeyRef")
 		switch {
 		case plain && isSecret(name, value):
-			c.secret(name)
+			c.secret(name, "")
 		case plain && strings.Contains(value, "$("):
 			left = append(left, map[string]any{name: value})
 		case plain || e["valueFrom"] == nil:

@@ -57,7 +57,7 @@ func (s *script) skipOptions(words []*syntax.Word, program string) []*syntax.Wor
 			s.takeStep(program, strings.Trim(text, `"`), words[i].Pos(), false)
 			continue
 		}
-		if ok && len(words[i].Parts) == 1 && strings.Contains(text, " ") { // options in an unquoted variable
+		if len(words[i].Parts) == 1 && strings.Contains(text, " ") { // options in an unquoted variable
 			if _, expands := words[i].Parts[0].(*syntax.ParamExp); expands {
 				for _, o := range optionsOf(strings.Fields(text), 0) {
 					s.takeStep(program, strings.TrimSuffix("--"+o.name+"="+o.value, "="), words[i].Pos(), true)
@@ -68,18 +68,16 @@ func (s *script) skipOptions(words []*syntax.Word, program string) []*syntax.Wor
 		if !strings.HasPrefix(text, "-") {
 			return words[i:]
 		}
-		value := false
+		known := true
 		if slices.Contains(withValue[program], text) && i+1 < len(words) {
 			i++
-			next, known := s.values.known(words[i])
-			if !known {
+			var next string
+			if next, known = s.values.known(words[i]); !known {
 				next = printed(words[i])
 			}
-			text, value = text+"="+next, known
-		} else {
-			value = true
+			text += "=" + next
 		}
-		s.takeStep(program, text, words[i].Pos(), value)
+		s.takeStep(program, text, words[i].Pos(), known)
 	}
 	return nil
 }
@@ -410,18 +408,17 @@ func (s *script) runtimeEnv(text string, line int) {
 	job := s.top.below("job")
 	for _, key := range slices.Sorted(maps.Keys(env)) {
 		name := map[string]string{"working_dir": "workingDir", "py_modules": "pyModules", "excludes": "excludes", "pip": "pip", "uv": "uv"}[key]
-		_, object := env[key].(map[string]any)
-		variables, isMap := env[key].(map[string]any)
+		object, isObject := env[key].(map[string]any)
 		switch {
-		case key == "env_vars" && isMap:
-			for _, v := range slices.Sorted(maps.Keys(variables)) {
-				if isSecret(v, fmt.Sprint(variables[v])) {
-					s.secret(v, line)
+		case key == "env_vars" && isObject:
+			for _, v := range slices.Sorted(maps.Keys(object)) {
+				if isSecret(v, fmt.Sprint(object[v])) {
+					s.secretAt(line, v)
 					continue
 				}
-				job.below("env").set(v, fmt.Sprint(variables[v]), "")
+				job.below("env").set(v, fmt.Sprint(object[v]), "")
 			}
-		case name != "" && !object:
+		case name != "" && !isObject:
 			job.set(name, env[key], "")
 		default:
 			job.below("runtimeEnv").set(key, env[key], "")

@@ -160,7 +160,7 @@ func (s *script) binary(st *syntax.Stmt, c *syntax.BinaryCmd) {
 	case c.Op == syntax.AndStmt:
 		s.statement(c.X)
 		s.statement(c.Y)
-	case c.Op == syntax.OrStmt && (s.isQuiet(c.Y) || s.isByHand(c.X)):
+	case c.Op == syntax.OrStmt && (s.onlyQuiet(c.Y) || s.isByHand(c.X)):
 		s.statement(c.X)
 	case c.Op == syntax.Pipe || c.Op == syntax.PipeAll:
 		first := c.X
@@ -254,10 +254,6 @@ func (s *script) onlyQuiet(st *syntax.Stmt) bool {
 	return only
 }
 
-func (s *script) isQuiet(st *syntax.Stmt) bool {
-	return s.onlyQuiet(st)
-}
-
 // taint notes that what a statement sets is for starting Ray.
 func (s *script) taint(st *syntax.Stmt) {
 	syntax.Walk(st, func(n syntax.Node) bool {
@@ -324,7 +320,7 @@ func (s *script) assign(st *syntax.Stmt, a *syntax.Assign, exported bool) {
 	case !exported || byHand:
 	case isSecret(name, value):
 		delete(s.values, name) // in no entrypoint either
-		s.secret(name, lineOf(st))
+		s.secretAt(lineOf(st), name)
 	case ok:
 		s.top.below("env").set(name, value, "")
 	case !a.Naked && s.forSetup(a):
@@ -336,11 +332,10 @@ func (s *script) assign(st *syntax.Stmt, a *syntax.Assign, exported bool) {
 	}
 }
 
-// secret asks for a value that is not copied.
-func (s *script) secret(name string, line int) {
-	s.top.add("secrets", name)
+// secretAt is a secret in a line.
+func (s *script) secretAt(line int, name string) {
 	s.secrets = appendNew(s.secrets, name)
-	s.ask("line %d: the value of %s is not copied: it is a secret, which rayctl takes from your environment", line, name)
+	s.secret(name, fmt.Sprintf("line %d: ", line))
 }
 
 // nodeVariables are set on every node.
@@ -586,7 +581,7 @@ func (s *script) takeDriver(d driver) {
 			if a.Name == nil || !isSecret(a.Name.Value, printed(a)) {
 				return false
 			}
-			s.secret(a.Name.Value, d.line)
+			s.secretAt(d.line, a.Name.Value)
 			return true
 		})
 	}

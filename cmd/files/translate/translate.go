@@ -14,8 +14,6 @@ import (
 
 // Result is a cluster file with what its source had besides.
 type Result struct {
-	// Kind is what the source is: a batch script of Slurm, a RayJob.
-	Kind string
 	// Content is the cluster file. Its comments have Left and Check.
 	Content []byte
 	// Left are the parts of the source that the file does not have, a sentence each. Check are decisions that the source leaves open.
@@ -26,7 +24,7 @@ type Result struct {
 
 // draft is a Result in the making.
 type draft struct {
-	kind, source string // source is the file's name
+	kind, source string // what the source is, such as a batch script of Slurm; the file's name
 	top          keys
 	left, check  []string
 	launcher     string // "": the file does not say where the cluster runs
@@ -56,6 +54,12 @@ func (d *draft) ask(format string, args ...any) {
 	if text := oneLine(fmt.Sprintf(format, args...)); !slices.Contains(d.check, text) {
 		d.check = append(d.check, text)
 	}
+}
+
+// secret asks for a value that is not copied. where it stands is the beginning of the sentence.
+func (d *draft) secret(name, where string) {
+	d.top.add("secrets", name)
+	d.ask("%sthe value of %s is not copied: it is a secret, which rayctl takes from your environment", where, name)
 }
 
 // Of reads a file. An error is a spec.Error.
@@ -96,7 +100,7 @@ var order = []string{"name", "labels", "launcher", "image", "ray", "env", "setup
 
 // result writes the file, and checks it as a launch does: what its source has may be impossible.
 func (d *draft) result(command string) (*Result, error) {
-	r := &Result{Kind: d.kind, Job: d.top.has("job") && d.top.below("job").has("entrypoint")}
+	r := &Result{Job: d.top.has("job") && d.top.below("job").has("entrypoint")}
 	d.top.sort(order)
 	body, err := d.top.text()
 	if err != nil {
