@@ -61,7 +61,6 @@ func runDown(ctx context.Context, a *app.App, o *downOptions) error {
 	if err != nil {
 		return err
 	}
-	var g errgroup.Group
 	states := o.states(ctx, a, clusters)
 	var living []string
 	for i, c := range clusters {
@@ -74,14 +73,18 @@ func runDown(ctx context.Context, a *app.App, o *downOptions) error {
 		case n > 1:
 			a.UI.Note("cluster %s runs %d jobs, which are stopped", c.ID, n)
 		}
-		g.Go(func() error { return o.end(ctx, a, c, states[i]) })
 	}
+	// Said before the first end begins: "Cluster NAME has ended" must not stand above it.
 	switch len(living) {
 	case 0:
 	case 1:
 		a.UI.Live("ending "+living[0], time.Now())
 	default:
 		a.UI.Live(fmt.Sprintf("ending %d clusters", len(living)), time.Now())
+	}
+	var g errgroup.Group
+	for i, c := range clusters {
+		g.Go(func() error { return o.end(ctx, a, c, states[i]) })
 	}
 	return g.Wait()
 }
