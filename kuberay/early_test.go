@@ -107,7 +107,8 @@ func (b bed) earlyKeeperLost(t *testing.T) {
 	if len(r.status.Allocations) != 2 || head.Granted == nil || head.Granted.After(before) || gang.Granted == nil || gang.Granted.Before(before.Truncate(time.Second)) {
 		t.Errorf("widened at %s: %+v", before, r.status.Allocations)
 	}
-	if u, d := r.outcome.Receipt.Usage, r.outcome.Receipt.Durations; u.Nodes != 3 || u.NodeSeconds >= 3*(d.Total-d.Queued) {
+	// The head is charged while the gang is queued, the two workers are not: on a busy machine most of that time is the head's own start, which counts as Queued.
+	if u, d := r.outcome.Receipt.Usage, r.outcome.Receipt.Durations; u.Nodes != 3 || u.NodeSeconds >= d.Total+2*(d.Total-d.Queued) {
 		t.Errorf("the gang is charged from its grant only: %+v, %+v", u, d)
 	}
 }
