@@ -9,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
@@ -70,8 +71,9 @@ func (l *Launcher) look(ctx context.Context, c *api.Client, p *objects.Plan) (wh
 		return nothing, "", err
 	case noted == nil && observe.NeverReleased(job, time.Now()):
 		return changing, "removing a launch of " + name + " whose client has died", c.DeleteLaunch(ctx, name, job.UID) // it never got a keeper to end it
-	case noted == nil && observe.HeldByKueue(job):
-		return changing, "another client is launching " + name + ", and Kueue has not admitted its keeper yet", nil
+	case noted == nil && observe.InQueue(job):
+		_, by := admit.QueueOf(job)
+		return changing, "another client is launching " + name + ", and " + by.Title + " has not admitted its keeper yet", nil
 	case noted == nil: // its keeper, or Kubernetes, ends it if it is not committed in time, whatever it was to be
 		return changing, "another client is launching " + name, nil
 	case job.Annotations[objects.AnnotationHash] != p.Hash:

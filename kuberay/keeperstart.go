@@ -25,7 +25,7 @@ func (m *making) admitted(o *observe.Snapshot) bool {
 }
 
 // awaitKeeper waits until the keeper's container runs and what else is needed is there, and reports why it is not yet. The keeper's pod is in no gang, but there may
-// be no node or no quota for it, or Kueue has not admitted it. A cause that does not pass by itself (its image, its Secret) is returned as an error.
+// be no node or no quota for it, or its queue has not admitted it. A cause that does not pass by itself (its image, its Secret) is returned as an error.
 func (m *making) awaitKeeper(ctx context.Context, enough func(*observe.Snapshot) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -68,11 +68,11 @@ func (m *making) warnOf(endless []string) {
 	}
 }
 
-// prolong moves the deadline of both Jobs, now and then. Kubernetes counts from later on, and not at all while Kueue holds the Jobs; gc counts then
+// prolong moves the deadline of both Jobs, now and then. Kubernetes counts from later on, and not at all while the Jobs wait in a queue; gc counts then
 // (observe.NeverReleased), and Kubernetes begins once they are released.
 func (m *making) prolong(ctx context.Context, job *batchv1.Job) {
-	released := m.held && !observe.HeldByKueue(job)
-	if m.held = observe.HeldByKueue(job); released {
+	released := m.held && !observe.InQueue(job)
+	if m.held = observe.InQueue(job); released {
 		m.counting = time.Now()
 	} else if time.Since(m.prolonged) < prolongEvery {
 		return

@@ -1,12 +1,12 @@
 // Package kuberay is the launcher on Kubernetes: Ray's nodes are pods of a RayCluster that the KubeRay operator makes, the gang is
-// admitted by a scheduler of package gang, and the keeper is the small pod of a Job that owns all of it.
+// admitted by one of package admit, and the keeper is the small pod of a Job that owns all of it.
 //
 // What a cluster is made of, in the order of its making, each with the label rayctl.io/name:
 //
 //	Job NAME                suspended; its pod is the keeper, its end is the cluster's (garbage collection takes the rest)
 //	Secret, Service         of the keeper, owned by the Job, which then runs
 //	RayCluster NAME         owned by the Job
-//	the gang's object       owned by the RayCluster, if the scheduler has one (package gang); named and counted as KubeRay's own plug-in for it does
+//	the gang's object       owned by the RayCluster, if the scheduler has one (package admit); named and counted as KubeRay's own plug-in for it does
 //	Job NAME-record         owned by nobody: fetches driver's log and result from the keeper, and stays for lifetime.keep
 //
 // A client may die between any two of these: the keeper's lease ends what was not committed.

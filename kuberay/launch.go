@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/api"
-	"github.com/rayctl/rayctl/kuberay/gang"
 	"github.com/rayctl/rayctl/kuberay/handover"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/objects"
@@ -65,27 +65,27 @@ func (l *Launcher) planned(ctx context.Context, s *spec.ClusterSpec, pay launche
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := objects.NewPlan(s, c.Namespace, l.owner, c.Served.Gangs)
+	p, err := objects.NewPlan(s, c.Namespace, l.owner, c.Served.Admitters)
 	if err != nil {
 		return nil, nil, err
 	}
 	if p, err = p.With(pay); err != nil {
 		return nil, nil, err
 	}
-	if err := obeyKueue(ctx, c, p); err != nil {
+	if err := obeyHolds(ctx, c, p); err != nil {
 		return nil, nil, err
 	}
 	return c, p, c.ReadToken(ctx, p)
 }
 
-// obeyKueue fits a plan to what Kueue does in its namespace, or returns why it cannot start there.
-func obeyKueue(ctx context.Context, c *api.Client, p *objects.Plan) error {
-	k := c.Kueue(ctx, p)
-	if k.Cluster.Held && p.Spec.Head.Early {
+// obeyHolds fits a plan to what suspends objects in its namespace, or returns why it cannot start there.
+func obeyHolds(ctx context.Context, c *api.Client, p *objects.Plan) error {
+	h := c.Holds(ctx, p)
+	if h.Cluster.Held && p.Spec.Head.Early {
 		r := observe.HeadHeld(c.Namespace)
 		return launcher.Fail(runstate.CodeStartFailed, nil, r.Hint, "%s cannot start: %s", p.Spec.Name, r.Message)
 	}
-	return p.Obey(k)
+	return p.Obey(h)
 }
 
 // Validate finds what Launch refuses, see launcher.Launcher.
@@ -110,10 +110,10 @@ type making struct {
 	p   *objects.Plan
 	pay launcher.Payload
 
-	begun     time.Time // the keeper's Job was released, or left to Kueue
-	counting  time.Time // what the Jobs' deadlines count from: begun, or when Kueue released the keeper's Job
+	begun     time.Time // the keeper's Job was released, or left to its queue
+	counting  time.Time // what the Jobs' deadlines count from: begun, or when its queue released the keeper's Job
 	prolonged time.Time // the Jobs' deadlines were moved last
-	held      bool      // Kueue held the keeper's Job at the last look
+	held      bool      // the keeper's Job waited in a queue at the last look
 	furnished time.Time // the RayCluster was created
 }
 
@@ -145,7 +145,7 @@ func (m *making) create(ctx context.Context) error {
 	return err
 }
 
-// awaitFree waits, where Kueue may release the keeper's Job at once, until no Secret of an earlier cluster of the name is left, with which its pod would start. Whose it
+// awaitFree waits, where a queue may release the keeper's Job at once, until no Secret of an earlier cluster of the name is left, with which its pod would start. Whose it
 // is otherwise shows when the Job or the Secret is created.
 func (m *making) awaitFree(ctx context.Context) {
 	if !m.p.JobsHeld {
@@ -225,7 +225,7 @@ func (m *making) undo(ctx context.Context) error {
 const undoTimeout = 30 * time.Second
 
 // Render returns what Launch would create, in that order, the Secret's values left out. Without a Kubernetes to ask, scheduler: auto
-// is taken as that of the first one known (package gang).
+// is taken as that of the first one known (package admit).
 func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
 	p, err := l.imagined(s)
 	if err != nil {
@@ -247,5 +247,5 @@ func (l *Launcher) RenderNetwork(s *spec.ClusterSpec) ([]launcher.File, error) {
 func (l *Launcher) imagined(s *spec.ClusterSpec) (*objects.Plan, error) {
 	s = spec.For(s, kuberayspec.Name)
 	namespace := cmp.Or(kuberayspec.Of(s).Namespace, l.config.Namespace, "default")
-	return objects.NewPlan(s, namespace, l.owner, gang.All())
+	return objects.NewPlan(s, namespace, l.owner, admit.All())
 }

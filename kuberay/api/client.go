@@ -20,8 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/rayctl/rayctl/kuberay/gang"
-	"github.com/rayctl/rayctl/kuberay/kuberayspec"
+	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/newer"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/transport"
@@ -50,9 +49,8 @@ type Client struct {
 
 // Served is what the API server has.
 type Served struct {
-	Ray   bool
-	Gangs gang.Served
-	Kueue bool
+	Ray       bool
+	Admitters admit.Served
 }
 
 // Limits of our requests: a launch is some ten requests at once.
@@ -123,12 +121,11 @@ func (c *Client) Discover(ctx context.Context) error {
 			return Explain(a.err, "get", "the API groups", c)
 		}
 		for _, g := range a.groups.Groups {
-			c.Served.Kueue = c.Served.Kueue || g.Name == kuberayspec.KueueGroup
 			for _, v := range g.Versions {
 				c.Served.Ray = c.Served.Ray || v.GroupVersion == rayv1.GroupVersion.String()
 			}
 		}
-		c.Served.Gangs = gang.ServedBy(a.groups)
+		c.Served.Admitters = admit.ServedBy(a.groups)
 		return nil
 	}
 }

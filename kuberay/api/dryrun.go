@@ -41,7 +41,7 @@ func (c *Client) DryRun(ctx context.Context, p *objects.Plan) (kinds []string, e
 			err = dry.CreateOnly(ctx, resources[kind], o.Object)
 		default: // what holds the pods together
 			o.Object.(metav1.Object).SetOwnerReferences(nil) // the RayCluster has no UID
-			err = dry.CreateOnly(ctx, p.Scheduler.Resource(), o.Object)
+			err = dry.CreateOnly(ctx, p.Admitter.Info().Objects, o.Object)
 		}
 		if err != nil && !apierrors.IsAlreadyExists(err) { // a ConfigMap of the file's may be there
 			return nil, err

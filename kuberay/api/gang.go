@@ -9,10 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/rayctl/rayctl/kuberay/gang"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -20,11 +20,11 @@ import (
 
 // CreateGang creates what holds a RayCluster's pods together, if its scheduler has such a thing.
 func (c *Client) CreateGang(ctx context.Context, p *objects.Plan, rc *rayv1.RayCluster) error {
-	object := p.Scheduler.Object(rc)
+	object := p.Admitter.Object(rc)
 	if object == nil {
 		return nil
 	}
-	_, err := c.Create(ctx, p.Scheduler.Resource(), object)
+	_, err := c.Create(ctx, p.Admitter.Info().Objects, object)
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
@@ -44,12 +44,12 @@ func (c *Client) completeGang(ctx context.Context, p *objects.Plan, object runti
 	if err != nil {
 		return err
 	}
-	name := p.Scheduler.ObjectName(p.Spec.Name)
-	_, err = c.Dynamic.Resource(p.Scheduler.Resource()).Namespace(c.Namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: objects.ManagedBy})
+	name := p.Admitter.Info().ObjectOf(p.Spec.Name)
+	_, err = c.Dynamic.Resource(p.Admitter.Info().Objects).Namespace(c.Namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: objects.ManagedBy})
 	if apierrors.IsForbidden(err) {
 		return nil
 	}
-	return Explain(err, "patch", p.Scheduler.Resource().GroupResource().String(), c)
+	return Explain(err, "patch", p.Admitter.Info().Objects.GroupResource().String(), c)
 }
 
 // RequireQueue refuses a launch into a queue that does not exist; the scheduler itself reports nothing about one. A user who may not read queues, which
@@ -59,18 +59,18 @@ func (c *Client) RequireQueue(ctx context.Context, p *objects.Plan) error {
 	if name == "" {
 		return nil
 	}
-	_, err := p.Scheduler.QueueState(ctx, c.Dynamic, name)
+	_, err := p.Admitter.Info().QueueState(ctx, c.Dynamic, name)
 	if apierrors.IsNotFound(err) {
-		return launcher.Fail(runstate.CodeStartFailed, err, "change kuberay.queue to one that `kubectl get queues."+p.Scheduler.Resource().Group+"` lists", "%s cannot start: %s has no queue %s", p.Spec.Name, p.Scheduler.Title(), name)
+		return launcher.Fail(runstate.CodeStartFailed, err, "change kuberay.queue to one that `kubectl get queues."+p.Admitter.Info().Queues.Group+"` lists", "%s cannot start: %s has no queue %s", p.Spec.Name, p.Admitter.Info().Title, name)
 	}
 	return nil
 }
 
-// Gangs reads the objects of a gang scheduler in the namespace, by their names.
-func (c *Client) Gangs(ctx context.Context, g gang.Scheduler) (map[string]*unstructured.Unstructured, error) {
-	list, err := c.Dynamic.Resource(g.Resource()).Namespace(c.Namespace).List(ctx, metav1.ListOptions{})
+// Gangs reads the objects of the namespace that hold pods together, by their names.
+func (c *Client) Gangs(ctx context.Context, resource schema.GroupVersionResource) (map[string]*unstructured.Unstructured, error) {
+	list, err := c.Dynamic.Resource(resource).Namespace(c.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, Explain(err, "list", g.Resource().GroupResource().String(), c)
+		return nil, Explain(err, "list", resource.GroupResource().String(), c)
 	}
 	byName := map[string]*unstructured.Unstructured{}
 	for i := range list.Items {

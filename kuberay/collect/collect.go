@@ -42,7 +42,7 @@ type Finder struct {
 }
 
 // Find returns the repairs that are needed, and changes nothing:
-//   - a Job that was created suspended, whose client died before it, or Kueue, could release it: nothing else counts its time
+//   - a Job that was created suspended, whose client died before it, or its queue, could release it: nothing else counts its time
 //   - a Job whose keeper has ended, but not another container that admission added to its pod
 //   - a record without a cluster whose pod cannot start: it would wait for room only to report that the keeper has ended
 //   - a cluster with kuberay.keeper: none, whose client, which was to end it at lifetime.max, has ended

@@ -20,8 +20,8 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 	"k8s.io/utils/ptr"
 
+	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/api"
-	"github.com/rayctl/rayctl/kuberay/gang"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
@@ -153,22 +153,23 @@ func letIn(whole, seen *rayv1.RayCluster, held bool) launcher.Check {
 
 // tryGang creates a gang object without resources and waits until the gang's scheduler has set its status.
 func tryGang(ctx context.Context, c *api.Client, p *objects.Plan, m metav1.ObjectMeta) launcher.Check {
-	check := launcher.Check{Name: p.Scheduler.Title(), Hint: "check that its scheduler runs, for example with `kubectl get pods -A`; gangs wait until it runs"}
+	check := launcher.Check{Name: p.Admitter.Info().Title, Hint: "check that its scheduler runs, for example with `kubectl get pods -A`; gangs wait until it runs"}
 	queue := p.Queue()
-	probe := p.Scheduler.Probe(m, queue, kuberayspec.Of(p.Spec).PriorityClassName)
-	if err := c.CreateOnly(ctx, p.Scheduler.Resource(), probe); err != nil {
+	prober := p.Admitter.(admit.Prober)
+	probe := prober.Probe(m, queue, kuberayspec.Of(p.Spec).PriorityClassName)
+	if err := c.CreateOnly(ctx, p.Admitter.Info().Objects, probe); err != nil {
 		return failed(check.Name, err)
 	}
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, gang.ProbePatience)
+	ctx, cancel := context.WithTimeout(ctx, admit.ProbePatience)
 	defer cancel()
-	lw := c.WatchOne(ctx, p.Scheduler.Resource(), probe.(metav1.Object).GetName())
+	lw := c.WatchOne(ctx, p.Admitter.Info().Objects, probe.(metav1.Object).GetName())
 	_, err := watchtools.UntilWithSync(ctx, lw, &unstructured.Unstructured{}, nil, func(event watch.Event) (bool, error) {
 		seen, ok := event.Object.(*unstructured.Unstructured)
-		return ok && p.Scheduler.Seen(seen), nil
+		return ok && prober.Seen(seen), nil
 	})
 	if err != nil {
-		check.Detail = fmt.Sprintf("its scheduler did nothing with a %s in queue %s for %s: it does not run, or there is no such queue", probe.GetObjectKind().GroupVersionKind().Kind, queue, gang.ProbePatience)
+		check.Detail = fmt.Sprintf("its scheduler did nothing with a %s in queue %s for %s: it does not run, or there is no such queue", probe.GetObjectKind().GroupVersionKind().Kind, queue, admit.ProbePatience)
 		return check
 	}
 	check.OK, check.Detail = true, fmt.Sprintf("its scheduler works (after %.1f s)", time.Since(began).Seconds())

@@ -12,8 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/api"
-	"github.com/rayctl/rayctl/kuberay/gang"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
@@ -72,20 +72,20 @@ func checkNamespace(ctx context.Context, c *api.Client) launcher.Check {
 
 // checkGang looks at the gang's scheduler and at the queue that the cluster would wait in.
 func checkGang(ctx context.Context, c *api.Client, s *spec.ClusterSpec) launcher.Check {
-	check := launcher.Check{Name: "gang scheduling", Hint: "install " + gang.Titles() + ", or use gang: false for GPU clusters of several pods"}
-	p, err := objects.NewPlan(spec.Copy(s), c.Namespace, "", c.Served.Gangs)
+	check := launcher.Check{Name: "gang scheduling", Hint: "install " + admit.Titles() + ", or use gang: false for GPU clusters of several pods"}
+	p, err := objects.NewPlan(spec.Copy(s), c.Namespace, "", c.Served.Admitters)
 	switch {
-	case kuberayspec.Of(s).Scheduler == (gang.None{}).Name() || err == nil && p.Scheduler.Resource().Resource == "":
+	case kuberayspec.Of(s).Scheduler == (admit.None{}).Info().Name || err == nil && !p.Admitter.Info().HasObject():
 		check.OK, check.Detail = true, "not used by this file"
 		return check
-	case len(c.Served.Gangs) == 0:
-		check.Detail = "this Kubernetes does not serve the objects of " + gang.Titles()
+	case len(c.Served.Admitters.Gangs()) == 0:
+		check.Detail = "this Kubernetes does not serve the objects of " + admit.Titles()
 		return check
 	case err != nil: // the file has no image: a queue can be looked at all the same
-		p = &objects.Plan{Scheduler: c.Served.Gangs[0]}
+		p = &objects.Plan{Admitter: c.Served.Admitters.Gangs()[0]}
 	}
-	title, name := p.Scheduler.Title(), cmp.Or(kuberayspec.Of(s).Queue, p.Queue())
-	state, err := p.Scheduler.QueueState(ctx, c.Dynamic, name)
+	title, name := p.Admitter.Info().Title, cmp.Or(kuberayspec.Of(s).Queue, p.Queue())
+	state, err := p.Admitter.Info().QueueState(ctx, c.Dynamic, name)
 	switch {
 	case apierrors.IsForbidden(err):
 		check.OK, check.Detail = true, title+"; you may not get its queue "+name

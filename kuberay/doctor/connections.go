@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/objects"
@@ -76,7 +77,7 @@ func podJob(c *api.Client, p *objects.Plan, name string, orders podOrders) *batc
 	labels := map[string]string{labelDoctor: name}
 	own := objects.Merged(labels)
 	if p.HelperQueue != "" {
-		own[kuberayspec.KueueQueue] = p.HelperQueue
+		own[admit.HelperQueueLabel()] = p.HelperQueue
 	}
 	argument, _ := json.Marshal(orders) //nolint:errchkjson // numbers and strings
 	job := &batchv1.Job{

@@ -7,7 +7,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	kyaml "sigs.k8s.io/yaml"
 
-	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -30,7 +30,7 @@ func TestNetwork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := objects.NewPlan(spec.For(s, kuberayspec.Name), "ns", "ann@laptop", gang.All())
+	p, err := objects.NewPlan(spec.For(s, kuberayspec.Name), "ns", "ann@laptop", admit.All())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 
+	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/api"
-	"github.com/rayctl/rayctl/kuberay/gang"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/transport"
@@ -61,7 +61,7 @@ const parallelReviews = 8
 // checkPermissions examines each permission by a SelfSubjectAccessReview, which every user may create.
 func checkPermissions(ctx context.Context, c *api.Client, s *spec.ClusterSpec) launcher.Check {
 	check := launcher.Check{Name: "permissions", Hint: transport.RoleHint}
-	wanted := permissionsFor(s, c.Served.Gangs)
+	wanted := permissionsFor(s, c.Served.Admitters)
 	enough := slices.Clone(ways)
 	if olderThan(c, "1.35.0") {
 		enough = append(enough, websocket)
@@ -113,14 +113,15 @@ func byName(ctx context.Context, c *api.Client, p permission, refused []string, 
 }
 
 // permissionsFor are those that the file needs all of.
-func permissionsFor(s *spec.ClusterSpec, served gang.Served) []permission {
+func permissionsFor(s *spec.ClusterSpec, served admit.Served) []permission {
 	wanted := slices.Concat(keeperPermissions, permissions)
 	if kuberayspec.Of(s).Keeper == objects.KeeperNone {
 		wanted = slices.Concat(keeperlessPermissions, permissions)
 	}
-	for _, g := range served {
-		if kuberayspec.Of(s).Scheduler == "auto" || kuberayspec.Of(s).Scheduler == g.Name() {
-			wanted = append(wanted, permission{g.Resource().Group, g.Resource().Resource, g.Verbs()})
+	for _, a := range served.Gangs() {
+		i := a.Info()
+		if kuberayspec.Of(s).Scheduler == "auto" || kuberayspec.Of(s).Scheduler == i.Name {
+			wanted = append(wanted, permission{i.Objects.Group, i.Objects.Resource, i.Verbs})
 		}
 	}
 	if len(kuberayspec.Of(s).ConfigMaps) > 0 {

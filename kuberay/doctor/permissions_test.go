@@ -10,7 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	kyaml "sigs.k8s.io/yaml"
 
-	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
@@ -39,7 +39,7 @@ func TestDoctorAsksForTheRole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return permissionsFor(spec.For(s, kuberayspec.Name), gang.All())
+		return permissionsFor(spec.For(s, kuberayspec.Name), admit.All())
 	}
 	for _, p := range wanted("") {
 		asked[p.group+"/"+p.resource] = slices.Sorted(slices.Values(p.verbs))

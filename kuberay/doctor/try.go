@@ -20,6 +20,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 	"k8s.io/utils/ptr"
 
+	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/newer"
@@ -31,8 +32,8 @@ import (
 const (
 	// operatorPatience is how long an operator may need to look at a RayCluster. Usually it does at once.
 	operatorPatience = 20 * time.Second
-	// kueuePatience is how long Kueue may take to admit a Job that takes nothing of its quota.
-	kueuePatience = 20 * time.Second
+	// queuePatience is how long a queue may take to admit a Job that takes nothing of its quota.
+	queuePatience = 20 * time.Second
 	// podPatience is for a small pod whose image may have to be pulled.
 	podPatience     = 2 * time.Minute
 	doctorContainer = "doctor"
@@ -44,21 +45,23 @@ const (
 func tryOut(ctx context.Context, c *api.Client, s *spec.ClusterSpec, from Caller) []launcher.Check {
 	cluster := s.Name
 	s.Name = "rayctl-doctor-" + strings.ToLower(rand.Text()[:5])
-	p, err := objects.NewPlan(spec.Copy(s), c.Namespace, from.Owner, c.Served.Gangs)
+	p, err := objects.NewPlan(spec.Copy(s), c.Namespace, from.Owner, c.Served.Admitters)
 	if err != nil { // what is wrong with the file was reported before
 		p = nil
 	}
 	var checks []launcher.Check
 	var queued error
+	var held objects.Holds
 	if p != nil {
-		queued = p.Obey(c.Kueue(ctx, p))
+		held = c.Holds(ctx, p)
+		queued = p.Obey(held)
 		checks = append(checks, checkObjects(ctx, c, p), checkToken(p), checkQuota(ctx, c, p), checkNetwork(ctx, c, p), checkNamed(ctx, c, p))
 		if !checks[0].OK {
 			return append(checks, launcher.Check{Name: "KubeRay", Detail: "not checked, because Kubernetes does not accept the objects", Hint: checks[0].Hint})
 		}
 	}
 	if queued != nil {
-		return append(checks, failed(kueue, queued))
+		return append(checks, failed(held.By.Title, queued))
 	}
 	if kuberayspec.Of(s).Keeper == objects.KeeperNone {
 		return append(checks, tryAlone(ctx, c, s.Name, from.Log)...)
@@ -75,7 +78,7 @@ func tryOut(ctx context.Context, c *api.Client, s *spec.ClusterSpec, from Caller
 		}
 	}()
 	if p != nil && p.JobsHeld {
-		admitted := awaitKueue(ctx, c, created)
+		admitted := awaitQueue(ctx, c, created, held.By)
 		if checks = append(checks, admitted); !admitted.OK {
 			return checks
 		}
@@ -83,26 +86,23 @@ func tryOut(ctx context.Context, c *api.Client, s *spec.ClusterSpec, from Caller
 	return append(checks, tryAll(ctx, c, p, created, cluster)...)
 }
 
-// kueue is the name of the check whether Kueue admits Jobs like the keeper's.
-const kueue = "Kueue"
-
-// awaitKueue waits until Kueue has admitted doctor's Job. Nothing else is created before: Kubernetes does not count towards the deadline of a Job that is held, which
+// awaitQueue waits until the queue has admitted doctor's Job. Nothing else is created before: Kubernetes does not count towards the deadline of a Job that is held, which
 // ends it, and all that it owns, after a doctor that was killed.
-func awaitKueue(ctx context.Context, c *api.Client, job *batchv1.Job) launcher.Check {
-	ctx, cancel := context.WithTimeout(ctx, kueuePatience)
+func awaitQueue(ctx context.Context, c *api.Client, job *batchv1.Job, by admit.Info) launcher.Check {
+	ctx, cancel := context.WithTimeout(ctx, queuePatience)
 	defer cancel()
-	queue := job.Labels[kuberayspec.KueueQueue]
+	queue := job.Labels[by.QueueLabel]
 	_, err := watchtools.UntilWithSync(ctx, c.WatchOne(ctx, api.Jobs, job.Name), &unstructured.Unstructured{}, nil, func(event watch.Event) (bool, error) {
 		seen, ok := api.As[batchv1.Job](event.Object)
 		return ok && !ptr.Deref(seen.Spec.Suspend, false), nil
 	})
 	if err != nil {
 		return launcher.Check{
-			Name: kueue, Detail: fmt.Sprintf("it has not admitted a small Job to queue %s within %s: there is no such LocalQueue, it is stopped, or others wait in it before the Job", queue, kueuePatience),
-			Hint: "compare it with `kubectl get localqueues -n " + c.Namespace + "`, and set kuberay.keeperQueue or the label " + kuberayspec.KueueQueue + " in labels",
+			Name: by.Title, Detail: fmt.Sprintf("it has not admitted a small Job to queue %s within %s: there is no such %s, it is stopped, or others wait in it before the Job", queue, queuePatience, by.KindOfQueue),
+			Hint: "compare it with `kubectl get " + strings.ToLower(by.KindOfQueue) + "s -n " + c.Namespace + "`, and set kuberay.keeperQueue or the label " + by.QueueLabel + " in labels",
 		}
 	}
-	return launcher.Check{Name: kueue, OK: true, Detail: "it admits a small Job to queue " + queue}
+	return launcher.Check{Name: by.Title, OK: true, Detail: "it admits a small Job to queue " + queue}
 }
 
 // tryAll makes the tries at once: each may have to wait for its patience.
@@ -123,7 +123,7 @@ func tryAll(ctx context.Context, c *api.Client, p *objects.Plan, job *batchv1.Jo
 			return checks
 		},
 	}
-	if p != nil && p.Scheduler.Resource().Resource != "" {
+	if p != nil && p.Admitter.Info().HasObject() {
 		tries = append(tries, func() []launcher.Check { return []launcher.Check{tryGang(ctx, c, p, m)} })
 	}
 	found := make([][]launcher.Check, len(tries))

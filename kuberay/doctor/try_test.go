@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/api"
-	"github.com/rayctl/rayctl/kuberay/gang"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -19,7 +19,7 @@ func planOf(t *testing.T, text string) *objects.Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := objects.NewPlan(spec.For(s, kuberayspec.Name), "ns", "ann@laptop", gang.All())
+	p, err := objects.NewPlan(spec.For(s, kuberayspec.Name), "ns", "ann@laptop", admit.All())
 	if err != nil {
 		t.Fatal(err)
 	}

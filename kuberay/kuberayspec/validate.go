@@ -11,11 +11,11 @@ import (
 
 func validate(v *spec.Validator, s *spec.ClusterSpec) {
 	c := sectionOf(s)
-	v.OneOf("kuberay.scheduler", c.Scheduler, "auto", "volcano", "none")
+	v.OneOf("kuberay.scheduler", c.Scheduler, slices.Concat([]string{"auto"}, Schedulers, []string{"none"})...)
 	v.OneOf("kuberay.keeper", c.Keeper, "auto", "none")
 	v.OneOf("kuberay.imagePullPolicy", c.ImagePullPolicy, "Always", "IfNotPresent", "Never")
 	v.FailIf(c.Namespace != "" && len(validation.IsDNS1123Label(c.Namespace)) > 0, "kuberay.namespace", "use lower-case letters, digits and -", "%q is not a namespace", c.Namespace)
-	v.FailIf(c.KeeperQueue != "" && len(validation.IsDNS1123Subdomain(c.KeeperQueue)) > 0, "kuberay.keeperQueue", "use the name of a LocalQueue of the namespace", "%q cannot be a queue of Kueue", c.KeeperQueue)
+	v.FailIf(c.KeeperQueue != "" && len(validation.IsDNS1123Subdomain(c.KeeperQueue)) > 0, "kuberay.keeperQueue", "use the name of a queue of the namespace", "%q cannot be a queue's name", c.KeeperQueue)
 	if rc, ok := c.Patch["spec"].(map[string]any); ok {
 		_, touches := rc["workerGroupSpecs"]
 		v.FailIf(touches, "kuberay.patch.spec.workerGroupSpecs", "use workers[].patch", "a merge patch would replace the whole list of groups")
@@ -33,19 +33,12 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 	if s.Head.Early {
 		earlyHead(v, s)
 	}
-	_, kueue := s.Labels[KueueQueue]
-	v.FailIf(kueue && c.Scheduler != "" && c.Scheduler != "auto" && c.Scheduler != "none", "kuberay.scheduler", "leave it out, or the label "+KueueQueue, "Kueue admits a RayCluster as a whole")
+	label, by := wholeBy(s)
+	v.FailIf(by != "" && slices.Contains(Schedulers, c.Scheduler), "kuberay.scheduler", "leave it out, or the label "+label, "%s admits a RayCluster as a whole", by)
 	gpus := slices.ContainsFunc(s.NodeGroups(), func(g spec.NodeGroup) bool { return g.GPUs > 0 })
-	v.FailIf(c.Scheduler == "none" && !kueue && gpus && s.IsGang() && s.GangNodes() > 1, "kuberay.scheduler",
+	v.FailIf(c.Scheduler == "none" && by == "" && gpus && s.IsGang() && s.GangNodes() > 1, "kuberay.scheduler",
 		"leave it out, or set gang: false if the job can use some of the nodes", "%d GPU nodes must start together, and without a gang scheduler some of them may start without the others", s.GangNodes())
 }
-
-// KueueQueue is the label by which Kueue holds a whole RayCluster, or a Job, until all of it is admitted. Where a namespace has a queue called "default" Kueue sets it
-// itself (LocalQueueDefaulting, Kueue 0.17).
-const KueueQueue = KueueGroup + "/queue-name"
-
-// KueueGroup is the API group of Kueue, which its labels begin with.
-const KueueGroup = "kueue.x-k8s.io"
 
 // earlyHead rejects what keeps a head from being admitted before the workers, and from ending with them.
 func earlyHead(v *spec.Validator, s *spec.ClusterSpec) {
@@ -55,8 +48,8 @@ func earlyHead(v *spec.Validator, s *spec.ClusterSpec) {
 		"on Kubernetes an early head waits for workers that are admitted together, and these come one by one")
 	v.FailIf(c.Keeper == "none", p, "leave it out, or kuberay.keeper",
 		"without a keeper in Kubernetes nothing ends the head, and the workers that are queued, when this client is lost")
-	_, kueue := s.Labels[KueueQueue]
-	v.FailIf(kueue, p, "leave it out, or the label "+KueueQueue, "Kueue admits a RayCluster as a whole, the head together with the workers")
+	label, by := wholeBy(s)
+	v.FailIf(by != "", p, "leave it out, or the label "+label, "%s admits a RayCluster as a whole, the head together with the workers", by)
 }
 
 // inRayCluster are the keys that a given RayCluster sets itself.

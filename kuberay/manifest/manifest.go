@@ -185,7 +185,7 @@ func (m *Manifest) setCluster(text []byte, path ...string) error {
 	return nil
 }
 
-// unsuspended is a cluster's spec without suspend: true, with which KubeRay would make nothing. Where Kueue holds RayClusters it sets that itself.
+// unsuspended is a cluster's spec without suspend: true, with which KubeRay would make nothing. What holds RayClusters in a queue sets that itself.
 func (m *Manifest) unsuspended(spec []byte) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(spec, &fields) != nil || string(fields["suspend"]) != "true" {
@@ -196,7 +196,7 @@ func (m *Manifest) unsuspended(spec []byte) string {
 	if err != nil {
 		panic("manifest: " + err.Error()) // impossible: it was decoded
 	}
-	m.note("suspend: true of the RayCluster is left out: rayctl starts the cluster, and Kueue suspends one that it holds itself")
+	m.note("suspend: true of the RayCluster is left out: rayctl starts the cluster, and what holds RayClusters in a queue suspends it itself")
 	return string(text)
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"strings"
 
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	kyaml "sigs.k8s.io/yaml"
 
-	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/newer"
 	"github.com/rayctl/rayctl/launcher"
@@ -96,7 +95,7 @@ func badCluster(hint, format string, args ...any) error {
 
 // groupOf counts the nodes of a group. The gang is what is to be there at the start; with an autoscaler the least of it.
 func groupOf(g *rayv1.WorkerGroupSpec, elastic bool) spec.WorkerGroup {
-	n, least := gang.Pods(g)
+	n, least := admit.Pods(g)
 	most := int(min(ptr.Deref(g.MaxReplicas, 1<<20), 1<<20)) * int(max(1, g.NumOfHosts))
 	if !elastic {
 		least, most = n, n
@@ -178,7 +177,7 @@ func (p *Plan) adoptedCluster(rc *rayv1.RayCluster) {
 	if p.hasToken() && p.Adopted.Token.Ours {
 		rc.Spec.AuthOptions = p.authOptions()
 	}
-	p.Scheduler.Cluster(rc, p.Spec)
+	p.Admitter.Mark(rc, p.Spec)
 	p.adoptTemplate(&rc.Spec.HeadGroupSpec.Template, HeadGroup)
 	for i := range rc.Spec.WorkerGroupSpecs {
 		g := &rc.Spec.WorkerGroupSpecs[i]
@@ -190,21 +189,20 @@ func (p *Plan) adoptedCluster(rc *rayv1.RayCluster) {
 func (p *Plan) adoptTemplate(t *corev1.PodTemplateSpec, group string) {
 	t.Labels = Merged(t.Labels, map[string]string{LabelManagedBy: ManagedBy, LabelName: p.Spec.Name, LabelOwner: labelValue(p.owner)})
 	t.Annotations = Merged(p.staying(), t.Annotations)
-	p.Scheduler.Pod(t, p.Spec.Name, group)
+	p.Admitter.MarkPod(t, p.Spec.Name, group)
 }
 
-// chooseScheduler leaves a RayCluster alone that names a scheduler or a queueing system itself.
-func (p *Plan) chooseScheduler(served gang.Served) (gang.Scheduler, error) {
+// chooseAdmitter leaves a RayCluster alone that names a scheduler or a queue itself.
+func (p *Plan) chooseAdmitter(served admit.Served) (admit.Admitter, error) {
 	if p.Adopted != nil && kuberayspec.Of(p.Spec).Scheduler == "auto" && p.Adopted.hasQueue(p.Spec.Labels) {
-		return gang.None{}, nil
+		return admit.None{}, nil
 	}
-	_, kueue := p.Spec.Labels[kuberayspec.KueueQueue]
-	return gang.Choose(p.Spec, served, kueue)
+	return admit.Choose(p.Spec, served, admit.SuspendedBy(p.Spec.Labels))
 }
 
 func (a *Adopted) hasQueue(labels map[string]string) bool {
 	for k := range labels {
-		if strings.HasPrefix(k, kuberayspec.KueueGroup+"/") || strings.HasPrefix(k, "yunikorn.apache.org/") || strings.HasPrefix(k, "kai.scheduler/") || k == "ray.io/gang-scheduling-enabled" {
+		if admit.Claims(k) {
 			return true
 		}
 	}
@@ -220,7 +218,7 @@ func (a *Adopted) hasQueue(labels map[string]string) bool {
 }
 
 func named(t corev1.PodTemplateSpec) bool {
-	return t.Spec.SchedulerName != "" && t.Spec.SchedulerName != corev1.DefaultSchedulerName && gang.ByPod(t.Spec.SchedulerName) == gang.None{}
+	return t.Spec.SchedulerName != "" && t.Spec.SchedulerName != corev1.DefaultSchedulerName && admit.ByPod(t.Spec.SchedulerName) == admit.None{}
 }
 
 // HeadServiceName is the name that KubeRay gives the head's Service.

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -23,7 +23,7 @@ func TestEarlyHead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	group := p.Scheduler.Object(rc).(*volcano.PodGroup)
+	group := p.Admitter.Object(rc).(*volcano.PodGroup)
 	if want := map[string]int32{"trainer": 4, "rollout": 3, "reward": 1}; group.Spec.MinMember != 8 || !maps.Equal(group.Spec.MinTaskMember, want) {
 		t.Errorf("the gang: %d, %v", group.Spec.MinMember, group.Spec.MinTaskMember)
 	}
@@ -31,7 +31,7 @@ func TestEarlyHead(t *testing.T) {
 		t.Errorf("cpu %s", cpu.String())
 	}
 	head, worker := rc.Spec.HeadGroupSpec.Template, rc.Spec.WorkerGroupSpecs[0].Template
-	if head.Spec.SchedulerName != "" || p.Scheduler.Holds(&head) || worker.Spec.SchedulerName != "volcano" || !p.Scheduler.Holds(&worker) {
+	if head.Spec.SchedulerName != "" || p.Admitter.Info().Holds(&head) || worker.Spec.SchedulerName != "volcano" || !p.Admitter.Info().Holds(&worker) {
 		t.Errorf("head %v, worker %v", head.ObjectMeta, worker.ObjectMeta)
 	}
 	if o := p.Orders(); !o.Start.Early || !HasEarlyHead(rc) {
@@ -40,7 +40,7 @@ func TestEarlyHead(t *testing.T) {
 	if late, err := planOf(t, gangFile, true).RayCluster(); err != nil || HasEarlyHead(late) {
 		t.Errorf("%v", err)
 	}
-	if _, err := gang.Choose(spec.For(decode(t, text), kuberayspec.Name), gangs(false), false); launcher.ExitCode(err) != runstate.CodeSpec || !strings.Contains(err.Error(), "workers of an early head must start together") {
+	if _, err := admit.Choose(spec.For(decode(t, text), kuberayspec.Name), gangs(false), admit.Info{}); launcher.ExitCode(err) != runstate.CodeSpec || !strings.Contains(err.Error(), "workers of an early head must start together") {
 		t.Errorf("without Volcano: %v", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	keeperzip "github.com/rayctl/rayctl/keeper"
+	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/pod"
 )
@@ -48,7 +49,7 @@ const (
 )
 
 // KeeperJob owns the cluster: when its pod has ended, Kubernetes deletes it and all that it owns. It is created suspended, so
-// that nothing counts its time before its launch has made what it needs; where Kueue releases it earlier, its pod waits for the Secret.
+// that nothing counts its time before its launch has made what it needs; where a queue releases it earlier, its pod waits for the Secret.
 func (p *Plan) KeeperJob() *batchv1.Job {
 	m := p.jobMeta(p.Spec.Name, RoleKeeper)
 	if p.command != "" {
@@ -114,7 +115,7 @@ func (p *Plan) fromSecret(keys []string, optional bool) corev1.VolumeProjection 
 func (p *Plan) jobMeta(name, role string) metav1.ObjectMeta {
 	m := p.roleMeta(name, role)
 	if p.HelperQueue != "" {
-		m.Labels[kuberayspec.KueueQueue] = p.HelperQueue
+		m.Labels[admit.HelperQueueLabel()] = p.HelperQueue
 	}
 	return m
 }
@@ -158,7 +159,7 @@ func Provisional(job *batchv1.Job) *batchv1.Job {
 // itself where there are none, and a quota on limits refuses pods without.
 const helperRatio = 2
 
-// helperResources are alike for keeper and record. Python starts in a fraction of a second of CPU, and both stream whatever is large. In a queue of Kueue they
+// helperResources are alike for keeper and record. Python starts in a fraction of a second of CPU, and both stream whatever is large. In a queue they
 // request nothing of its quota: it admits them before their cluster, and those of several launches would take what then no cluster fits into.
 func (p *Plan) helperResources() corev1.ResourceRequirements {
 	requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")}

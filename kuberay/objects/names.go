@@ -7,8 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/rayctl/rayctl/kuberay/gang"
-	"github.com/rayctl/rayctl/kuberay/kuberayspec"
+	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -89,7 +88,7 @@ func (p *Plan) roleMeta(name, role string) metav1.ObjectMeta {
 	m := p.meta(name)
 	m.Labels = p.roleLabels(role)
 	for k, v := range p.Spec.Labels {
-		if _, ours := m.Labels[k]; !ours && !strings.Contains(k, kuberayspec.KueueGroup+"/") {
+		if _, ours := m.Labels[k]; !ours && !admit.QueuesObject(k) {
 			m.Labels[k] = v
 		}
 	}
@@ -108,7 +107,7 @@ func labelValue(text string) string {
 func UserLabels(all map[string]string) map[string]string {
 	out := map[string]string{}
 	for k, v := range all {
-		if k != LabelManagedBy && !strings.HasPrefix(k, "rayctl.io/") && !strings.HasPrefix(k, "batch.kubernetes.io/") && !gang.IsLabel(k) &&
+		if k != LabelManagedBy && !strings.HasPrefix(k, "rayctl.io/") && !strings.HasPrefix(k, "batch.kubernetes.io/") && !admit.IsLabel(k) &&
 			!strings.HasPrefix(k, "ray.io/") {
 			out[k] = v
 		}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	kyaml "sigs.k8s.io/yaml"
 
-	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 )
@@ -70,7 +70,7 @@ var why = map[string]string{
 	"rayctl-ingress": `For namespaces that deny connections into pods. It allows connections between the pods of rayctl's clusters (Ray's nodes, keeper, record), on
 all ports, because Ray chooses ports. A client's port-forward and the kubelet's probes come from the pod's own node, from which networks allow
 connections. Other clients need a further rule to port ` + strconv.Itoa(DashboardPort) + ` of heads and ` + strconv.Itoa(KeeperPort) + ` of keepers: clients in other pods of this Kubernetes, and the
-API server, if clients use its proxy of Services instead of port-forward. The KubeRay operator and ` + gang.Titles() + ` connect to no pod of a RayCluster.`,
+API server, if clients use its proxy of Services instead of port-forward. The KubeRay operator and ` + admit.Titles() + ` connect to no pod of a RayCluster.`,
 	"rayctl-egress": `For namespaces that deny connections out of pods. It allows connections to the pods of rayctl's clusters, and DNS. Do not apply it in
 other namespaces: it denies all other connections, also those of jobs. If jobs need more (data, package indexes, object stores), add rules for it.`,
 	autoscalerPolicy: `For namespaces that deny connections out of pods, and only for clusters with elastic groups (maxReplicas above minReplicas): the autoscaler in

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -69,7 +69,7 @@ job: {entrypoint: python grpo.py, grace: 20s}
 func rendered(t *testing.T, text string) map[string]string {
 	t.Helper()
 	s := spec.For(decode(t, text), kuberayspec.Name)
-	p, err := NewPlan(s, stdcmp.Or(kuberayspec.Of(s).Namespace, "default"), "ann@laptop", gang.All())
+	p, err := NewPlan(s, stdcmp.Or(kuberayspec.Of(s).Namespace, "default"), "ann@laptop", admit.All())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,9 +109,9 @@ func TestGolden(t *testing.T) {
 }
 
 // gangs are the schedulers of a Kubernetes with or without Volcano.
-func gangs(volcano bool) gang.Served {
+func gangs(volcano bool) admit.Served {
 	if volcano {
-		return gang.All()
+		return admit.All()
 	}
 	return nil
 }
@@ -208,7 +208,7 @@ func TestSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range []any{p.KeeperJob(), p.Service(), rc, p.Scheduler.Object(rc), p.RecordJob()} {
+	for _, o := range []any{p.KeeperJob(), p.Service(), rc, p.Admitter.Object(rc), p.RecordJob()} {
 		text, err := json.Marshal(o)
 		if err != nil {
 			t.Fatal(err)
@@ -238,7 +238,7 @@ func TestGangCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	members, resources := gang.Members(rc, true)
+	members, resources := admit.Members(rc, true)
 	if members != 1+4+3+1 {
 		t.Errorf("%d members", members)
 	}
@@ -268,12 +268,16 @@ func TestChooseScheduler(t *testing.T) {
 		{"under Kueue, wanted", gpus + "kuberay: {scheduler: volcano}\n", true, true, "leave out kuberay.scheduler"},
 		{"not wanted", smallFile + "kuberay: {scheduler: none}\n", true, false, "none"},
 	} {
-		s, err := gang.Choose(spec.For(decode(t, c.file), kuberayspec.Name), gangs(c.volcano), c.kueue)
+		var by admit.Info
+		if c.kueue {
+			by = kueue
+		}
+		s, err := admit.Choose(spec.For(decode(t, c.file), kuberayspec.Name), gangs(c.volcano), by)
 		got := ""
 		if err != nil {
 			got = err.Error()
 		} else {
-			got = s.Name()
+			got = s.Info().Name
 		}
 		if !strings.Contains(got, c.want) {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)

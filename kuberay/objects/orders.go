@@ -42,7 +42,7 @@ func (p *Plan) Orders() *keeper.Orders {
 // Placed reports whether workers get their nodes one by one, and report that to the keeper: nodes that are made for a pod may be hours away when the head answers. Pods of a
 // RayCluster that is taken as it is do not know the keeper, and without a keeper's pod there is none that they reach.
 func (p *Plan) Placed() bool {
-	alone := p.Adopted == nil && p.Scheduler.Resource().Resource == "" && kuberayspec.Of(p.Spec).Keeper != KeeperNone
+	alone := p.Adopted == nil && !p.Admitter.Info().HasObject() && kuberayspec.Of(p.Spec).Keeper != KeeperNone
 	return alone && p.Spec.GangNodes() > 1
 }
 

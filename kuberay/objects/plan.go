@@ -6,12 +6,11 @@ import (
 	"cmp"
 	"time"
 
-	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/utils/ptr"
 
-	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
@@ -28,7 +27,7 @@ type Plan struct {
 	namespace  string
 	owner      string // user@host
 	command    string
-	Scheduler  gang.Scheduler
+	Admitter   admit.Admitter
 	version    string   // Ray's
 	Adopted    *Adopted // a RayCluster that is taken as it is; nil: it is made of the file's groups
 	Token      string
@@ -38,12 +37,12 @@ type Plan struct {
 	Kept       []launcher.PackageFile // packages that a Secret keeps, see kept.go
 	OwnerUID   types.UID              // of the keeper's Job, once it exists
 
-	HelperQueue string // Kueue's, for the Jobs of keeper and record; "": they have none
-	JobsHeld    bool   // Kueue holds these Jobs until it admits them
+	HelperQueue string // for the Jobs of keeper and record; "": they have none
+	JobsHeld    bool   // these Jobs are suspended until they are admitted
 }
 
 // NewPlan checks what is not a matter of the cluster file alone.
-func NewPlan(s *spec.ClusterSpec, namespace, owner string, served gang.Served) (*Plan, error) {
+func NewPlan(s *spec.ClusterSpec, namespace, owner string, served admit.Served) (*Plan, error) {
 	p := &Plan{Spec: s, Hash: spec.Hash(s), namespace: namespace, owner: owner}
 	if err := p.takeManifest(); err != nil {
 		return nil, err
@@ -70,7 +69,7 @@ func NewPlan(s *spec.ClusterSpec, namespace, owner string, served gang.Served) (
 		}
 	}
 	var err error
-	if p.Scheduler, err = p.chooseScheduler(served); err != nil {
+	if p.Admitter, err = p.chooseAdmitter(served); err != nil {
 		return p, err
 	}
 	return p, p.checkMade()
@@ -83,7 +82,7 @@ func (p *Plan) checkMade() error {
 		return err
 	}
 	if ptr.Deref(rc.Spec.Suspend, false) {
-		return badCluster("leave suspend out: where Kueue holds RayClusters it sets that itself", "suspend: true keeps KubeRay from making its pods")
+		return badCluster("leave suspend out: what holds RayClusters in a queue sets that itself", "suspend: true keeps KubeRay from making its pods")
 	}
 	if by := ptr.Deref(rc.Spec.ManagedBy, kubeRayManages); by != kubeRayManages {
 		return badCluster("leave managedBy out, or launch it in the Kubernetes that makes its pods", "managedBy: %s keeps the KubeRay operator of this Kubernetes from making its pods", by)
@@ -147,11 +146,11 @@ const KeeperNone = "none"
 // Queue is where the plan's gang waits; "" where it waits in none.
 func (p *Plan) Queue() string {
 	if p.Spec == nil {
-		return p.Scheduler.Queue(&rayv1.RayCluster{})
+		return p.Admitter.Info().DefaultQueue
 	}
 	rc, err := p.RayCluster()
 	if err != nil {
 		return "" // the error is reported where it is created
 	}
-	return p.Scheduler.Queue(rc)
+	return p.Admitter.Info().Queue(rc)
 }

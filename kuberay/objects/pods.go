@@ -62,7 +62,7 @@ func (p *Plan) podTemplate(g spec.NodeGroup, group string) (*corev1.PodTemplateS
 	p.addMounts(t, g)
 	p.addStart(t, g, group)
 	if !g.Head || !p.Spec.Head.Early { // an early head is none of the gang: Kubernetes' own scheduler places it, as the keeper's pod
-		p.Scheduler.Pod(t, p.Spec.Name, group)
+		p.Admitter.MarkPod(t, p.Spec.Name, group)
 	}
 	return patchedTemplate(t, g)
 }

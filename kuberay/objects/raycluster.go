@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 	"mvdan.cc/sh/v3/syntax"
 
-	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/orders"
@@ -37,7 +37,7 @@ func (p *Plan) RayCluster() (*rayv1.RayCluster, error) {
 	if p.hasToken() {
 		rc.Spec.AuthOptions = p.authOptions()
 	}
-	p.Scheduler.Cluster(rc, p.Spec)
+	p.Admitter.Mark(rc, p.Spec)
 	for _, g := range p.Spec.NodeGroups() {
 		if err := p.addGroup(rc, g); err != nil {
 			return nil, err
@@ -126,7 +126,7 @@ func IdleSeconds(s *spec.ClusterSpec) int32 {
 }
 
 // HeadGroup is KubeRay's name for the head's group.
-const HeadGroup = gang.HeadGroup
+const HeadGroup = admit.HeadGroup
 
 // startParams are the options of `ray start`. KubeRay pastes them into a shell's command line.
 func (p *Plan) startParams(g spec.NodeGroup, head bool) map[string]string {
@@ -184,7 +184,7 @@ func badPatch(where string, err error) error {
 
 // NeededOf is how many pods of a worker group the start waits for.
 func NeededOf(rc *rayv1.RayCluster, i int) int {
-	n, least := gang.Pods(&rc.Spec.WorkerGroupSpecs[i])
+	n, least := admit.Pods(&rc.Spec.WorkerGroupSpecs[i])
 	if ptr.Deref(rc.Spec.EnableInTreeAutoscaling, false) {
 		return least
 	}

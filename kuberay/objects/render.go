@@ -99,7 +99,7 @@ func (p *Plan) Objects() ([]Part, error) {
 	for _, m := range p.ConfigMapsOf(p.Owned()) {
 		shared = append(shared, Part{"configmap-" + m.Name + ".yaml", m})
 	}
-	cluster, hidden, together := Part{"raycluster.yaml", rc}, Part{"secret.yaml", withoutValues(secret)}, gangPart(p.Scheduler.Object(rc))
+	cluster, hidden, together := Part{"raycluster.yaml", rc}, Part{"secret.yaml", withoutValues(secret)}, gangPart(p.Admitter.Object(rc))
 	if kuberayspec.Of(p.Spec).Keeper == KeeperNone {
 		return slices.Concat([]Part{cluster, hidden}, shared, []Part{together}), nil
 	}

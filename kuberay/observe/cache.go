@@ -25,7 +25,7 @@ type Cache struct {
 	Changed                             chan struct{} // something is new
 	jobs, pods, clusters, clusterEvents cache.Store
 	podEvents                           cache.Store   // of whomever's pods
-	gangs, gangEvents                   []cache.Store // of each gang scheduler that the API server serves
+	gangs, gangEvents                   []cache.Store // of each admitter that has such an object
 	name                                string
 	apiHealth                           *api.Health
 	host                                string
@@ -74,9 +74,10 @@ func newCache(ctx context.Context, c *api.Client, name, podSelector string) (*Ca
 	m.clusters = follow(c.WatchOne(ctx, api.RayClusters, name), &unstructured.Unstructured{}, api.RayClusters.GroupResource().String())
 	m.clusterEvents = follow(api.WatchEvents(core, c.Namespace, name), &corev1.Event{}, "events")
 	m.podEvents = follow(api.WatchPodEvents(core, c.Namespace, usualEvents...), &corev1.Event{}, "events")
-	for _, g := range c.Served.Gangs {
-		m.gangs = append(m.gangs, follow(c.WatchOne(ctx, g.Resource(), g.ObjectName(name)), &unstructured.Unstructured{}, g.Resource().GroupResource().String()))
-		m.gangEvents = append(m.gangEvents, follow(api.WatchEvents(core, c.Namespace, g.ObjectName(name)), &corev1.Event{}, "events"))
+	for _, a := range c.Served.Admitters.Gangs() {
+		resource, object := a.Info().Objects, a.Info().ObjectOf(name)
+		m.gangs = append(m.gangs, follow(c.WatchOne(ctx, resource, object), &unstructured.Unstructured{}, resource.GroupResource().String()))
+		m.gangEvents = append(m.gangEvents, follow(api.WatchEvents(core, c.Namespace, object), &corev1.Event{}, "events"))
 	}
 	return m, m.awaitSync(ctx, synced, failed)
 }

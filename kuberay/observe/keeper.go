@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/api"
-	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/orders"
@@ -67,16 +67,17 @@ func (w *KeeperWait) hopeless(code string, now time.Time) bool {
 	return bad && now.Sub(w.badSince) >= patience
 }
 
-// HeldByKueue reports whether Kueue has suspended a Job. One without a queue's name is suspended by its launch, for a moment.
-func HeldByKueue(job *batchv1.Job) bool {
-	return ptr.Deref(job.Spec.Suspend, false) && job.Labels[kuberayspec.KueueQueue] != ""
+// InQueue reports whether a Job is suspended until its queue admits it. One without a queue's name is suspended by its launch, for a moment.
+func InQueue(job *batchv1.Job) bool {
+	queue, _ := admit.QueueOf(job)
+	return ptr.Deref(job.Spec.Suspend, false) && queue != ""
 }
 
-// NeverReleased reports whether a Job is as a launch creates it, for longer than a client that lives leaves it so. Kueue may hold one for as long as it likes: then a
+// NeverReleased reports whether a Job is as a launch creates it, for longer than a client that lives leaves it so. A queue may hold one for as long as it likes: then a
 // client that lives moves the Job's deadline, towards which Kubernetes does not count while the Job is suspended.
 func NeverReleased(job *batchv1.Job, now time.Time) bool {
 	patience := orders.Lease
-	if HeldByKueue(job) {
+	if InQueue(job) {
 		patience = time.Duration(ptr.Deref(job.Spec.ActiveDeadlineSeconds, int64(objects.Longest.Seconds()))) * time.Second
 	}
 	return ptr.Deref(job.Spec.Suspend, false) && now.Sub(job.CreationTimestamp.Time) > patience

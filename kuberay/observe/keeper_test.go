@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
@@ -95,7 +95,7 @@ func TestKeeperWait(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := objects.NewPlan(spec.For(s, kuberayspec.Name), "rl", "ann@laptop", gang.All())
+		p, err := objects.NewPlan(spec.For(s, kuberayspec.Name), "rl", "ann@laptop", admit.All())
 		if err != nil {
 			t.Fatal(err)
 		}

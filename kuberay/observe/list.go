@@ -80,7 +80,8 @@ func All(ctx context.Context, c *api.Client, sel launcher.Selector) (all map[str
 // for many.
 func addReasons(ctx context.Context, c *api.Client, all map[string]*Snapshot) error {
 	var events [2][]corev1.Event
-	gangs := make([]map[string]*unstructured.Unstructured, len(c.Served.Gangs)) // by the object's name
+	served := c.Served.Admitters.Gangs()
+	gangs := make([]map[string]*unstructured.Unstructured, len(served)) // by the object's name
 	reading, ctx := errgroup.WithContext(ctx)
 	for i, selector := range []fields.Selector{fields.OneTermNotEqualSelector("involvedObject.kind", "Pod"), api.PodEvents(usualEvents...)} {
 		reading.Go(func() (err error) {
@@ -88,9 +89,9 @@ func addReasons(ctx context.Context, c *api.Client, all map[string]*Snapshot) er
 			return err
 		})
 	}
-	for i, g := range c.Served.Gangs {
+	for i, g := range served {
 		reading.Go(func() (err error) {
-			gangs[i], err = c.Gangs(ctx, g)
+			gangs[i], err = c.Gangs(ctx, g.Info().Objects)
 			return err
 		})
 	}
@@ -105,8 +106,8 @@ func addReasons(ctx context.Context, c *api.Client, all map[string]*Snapshot) er
 	}
 	for name, o := range all {
 		o.events = every // event finds an object's by its UID
-		for i, g := range c.Served.Gangs {
-			if object := gangs[i][g.ObjectName(name)]; object != nil {
+		for i, g := range served {
+			if object := gangs[i][g.Info().ObjectOf(name)]; object != nil {
 				o.gang = object
 			}
 		}

@@ -11,33 +11,32 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/rayctl/rayctl/kuberay/kuberayspec"
+	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// heldByQueue: a queueing system has not admitted the RayCluster, or the keeper's Job, or has suspended it. Why is in objects of its own (Kueue's Workloads), which
-// rayctl needs no permission to read.
+// heldByQueue: a queue has not admitted the RayCluster, or the keeper's Job, or has suspended it.
 func (o *Snapshot) heldByQueue() runstate.Reason {
 	switch {
 	case o.Cluster == nil || !ptr.Deref(o.Cluster.Spec.Suspend, false):
 		return o.heldKeeper()
-	case o.wasReady() || o.Cluster.Labels[kuberayspec.KueueQueue] == "":
+	case o.wasReady() || queueOf(o.Cluster) == "":
 		return suspended(o.Cluster)
 	default:
 		return held("cluster", o.Cluster)
 	}
 }
 
-// reasonSuspended is the code of a RayCluster that was suspended, by somebody or by a queueing system that has taken it back (Kueue's preemption), and not of one that
-// waits in Kueue's queue for the first time.
+// reasonSuspended is the code of a RayCluster that was suspended, by somebody or by a queueing system that has taken it back (preemption), and not of one that
+// waits in its queue for the first time.
 const reasonSuspended = "Suspended"
 
 func suspended(rc metav1.Object) runstate.Reason {
 	resume := fmt.Sprintf("`kubectl patch raycluster -n %s %s --type merge -p '{\"spec\":{\"suspend\":false}}'` lets it go on", rc.GetNamespace(), rc.GetName())
-	if queue := rc.GetLabels()[kuberayspec.KueueQueue]; queue != "" {
+	if queue, by := admit.QueueOf(rc); queue != "" {
 		return runstate.Reason{
-			Code: reasonSuspended, Message: fmt.Sprintf("Kueue has taken the cluster back to queue %s, or somebody has suspended it (spec.suspend of the RayCluster)", queue),
-			Hint: fmt.Sprintf("`kubectl describe workloads -n %s` shows why", rc.GetNamespace()),
+			Code: reasonSuspended, Message: fmt.Sprintf("%s has taken the cluster back to queue %s, or somebody has suspended it (spec.suspend of the RayCluster)", by.Title, queue),
+			Hint: fmt.Sprintf("`kubectl describe %s -n %s` shows why", by.Requests, rc.GetNamespace()),
 		}
 	}
 	return runstate.Reason{Code: reasonSuspended, Message: "the RayCluster is suspended (spec.suspend), by somebody or by a queueing system", Hint: resume}
@@ -46,22 +45,27 @@ func suspended(rc metav1.Object) runstate.Reason {
 // wasReady reports whether the RayCluster has been ready once; KubeRay before 1.2 does not record it.
 func (o *Snapshot) wasReady() bool { return o.Cluster.Status.StateTransitionTimes[rayv1.Ready] != nil }
 
-// heldKeeper: Kueue has not admitted the keeper's Job, or the record's.
+// heldKeeper: the queue has not admitted the keeper's Job, or the record's.
 func (o *Snapshot) heldKeeper() runstate.Reason {
 	switch {
-	case o.Job != nil && HeldByKueue(o.Job):
+	case o.Job != nil && InQueue(o.Job):
 		return held("keeper", o.Job)
-	case o.Job != nil && o.Record != nil && HeldByKueue(o.Record):
+	case o.Job != nil && o.Record != nil && InQueue(o.Record):
 		return held("record", o.Record)
 	}
 	return runstate.Reason{}
 }
 
+func queueOf(object metav1.Object) string {
+	queue, _ := admit.QueueOf(object)
+	return queue
+}
+
 func held(what string, object metav1.Object) runstate.Reason {
 	r := runstate.Reason{Code: "HeldByQueue", Message: fmt.Sprintf("a queueing system has not admitted the %s yet", what)}
-	if queue := object.GetLabels()[kuberayspec.KueueQueue]; queue != "" {
-		r.Message = fmt.Sprintf("Kueue has not admitted the %s to queue %s yet", what, queue)
-		r.Hint = fmt.Sprintf("`kubectl describe workloads -n %s` shows what it waits for", object.GetNamespace())
+	if queue, by := admit.QueueOf(object); queue != "" {
+		r.Message = fmt.Sprintf("%s has not admitted the %s to queue %s yet", by.Title, what, queue)
+		r.Hint = fmt.Sprintf("`kubectl describe %s -n %s` shows what it waits for", by.Requests, object.GetNamespace())
 	}
 	return r
 }
@@ -70,7 +74,7 @@ func held(what string, object metav1.Object) runstate.Reason {
 func HeadHeld(namespace string) runstate.Reason {
 	return runstate.Reason{
 		Code: headHeld, Hint: "leave out head.early, or use a namespace without it (kuberay.namespace)",
-		Message: fmt.Sprintf("the head cannot start before the workers: a queueing system such as Kueue holds RayClusters in namespace %s until it admits them as a whole", namespace),
+		Message: fmt.Sprintf("the head cannot start before the workers: a queue holds RayClusters in namespace %s until it admits them as a whole", namespace),
 	}
 }
 

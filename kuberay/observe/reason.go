@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/transport"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -44,7 +44,7 @@ func first(sources ...func() runstate.Reason) runstate.Reason {
 // ClusterMissing is the reason of a keeper without a RayCluster.
 const ClusterMissing = "RayClusterMissing"
 
-// missingCluster: a launch creates the RayCluster soon after the keeper's Job, or once Kueue has admitted that; where it is not there somebody has deleted it.
+// missingCluster: a launch creates the RayCluster soon after the keeper's Job, or once its queue has admitted that; where it is not there somebody has deleted it.
 func (o *Snapshot) missingCluster() runstate.Reason {
 	if o.Job == nil || o.Cluster != nil || o.heldKeeper().Code != "" || o.Now.Sub(o.Job.CreationTimestamp.Time) <= Silence {
 		return runstate.Reason{}
@@ -83,7 +83,7 @@ func (o *Snapshot) RefusedPods() runstate.Reason {
 // (ray-operator 1.6, controllers/ray/batchscheduler). An early head would come with the workers.
 func (o *Snapshot) headInGang() runstate.Reason {
 	head := o.head()
-	if head == nil || o.Cluster == nil || !objects.HasEarlyHead(o.Cluster) || !gang.ByPod(head.Spec.SchedulerName).Holds(head) {
+	if head == nil || o.Cluster == nil || !objects.HasEarlyHead(o.Cluster) || !admit.ByPod(head.Spec.SchedulerName).Info().Holds(head) {
 		return runstate.Reason{}
 	}
 	return runstate.Reason{
@@ -185,11 +185,11 @@ func (o *Snapshot) waitingGang() runstate.Reason {
 	if len(pending) == 0 {
 		return runstate.Reason{}
 	}
-	w := gang.Waiting{Pod: pending[0], Overdue: o.Now.Sub(pending[0].CreationTimestamp.Time) > Silence, Object: o.gang, Unplaced: o.unscheduledMessage()}
+	w := admit.Waiting{Pod: pending[0], Overdue: o.Now.Sub(pending[0].CreationTimestamp.Time) > Silence, Object: o.gang, Unplaced: o.unscheduledMessage()}
 	if o.gang != nil {
 		w.Event = o.event(o.gang.GetKind(), o.gang.GetUID(), "Unschedulable")
 	}
-	r := gang.ByPod(pending[0].Spec.SchedulerName).Waits(w)
+	r := admit.ByPod(pending[0].Spec.SchedulerName).Why(w)
 	if r.Code == "" {
 		return r
 	}

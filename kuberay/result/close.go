@@ -16,7 +16,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// Close writes the result in place of a keeper that cannot, and ends the record's pod. A record that Kueue has never admitted is deleted: no deadline ends it.
+// Close writes the result in place of a keeper that cannot, and ends the record's pod. A record that its queue has never admitted is deleted: no deadline ends it.
 func Close(ctx context.Context, c *api.Client, name string, end launcher.End, why error) error {
 	record, err := c.Record(ctx, name)
 	if record == nil || err != nil {

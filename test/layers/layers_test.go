@@ -48,7 +48,7 @@ kuberay/due kuberay/result
 kuberay/observe
 kuberay/api kuberay/handover
 kuberay/objects kuberay/transport
-kuberay/gang kuberay/pod
+kuberay/admit kuberay/pod
 kuberay/kuberayspec
 kuberay/manifest
 kuberay/newer

@@ -8,7 +8,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -17,11 +17,13 @@ import (
 
 const queueLabel = "kueue.x-k8s.io/queue-name"
 
+var kueue = admit.Kueue{}.Info()
+
 // TestKueueGang: what Kueue admits as a whole has no gang scheduler, whether its file names the queue or its namespace has one. One that the file names is refused.
 func TestKueueGang(t *testing.T) {
 	named := planOf(t, strings.Replace(gangFile, "labels: {", "labels: {"+queueLabel+": q, ", 1), true)
 	found := planOf(t, gangFile, true)
-	if err := found.Obey(Kueue{Cluster: Hold{true, "default"}}); err != nil {
+	if err := found.Obey(Holds{By: kueue, Cluster: Hold{true, "default"}}); err != nil {
 		t.Fatal(err)
 	}
 	for name, p := range map[string]*Plan{"by the file": named, "by the namespace": found} {
@@ -29,20 +31,20 @@ func TestKueueGang(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if slices.ContainsFunc(all, func(o Part) bool { return o.name == "podgroup.yaml" }) || p.Scheduler != (gang.None{}) {
-			t.Errorf("%s: %v", name, p.Scheduler)
+		if slices.ContainsFunc(all, func(o Part) bool { return o.name == "podgroup.yaml" }) || p.Admitter != (admit.None{}) {
+			t.Errorf("%s: %v", name, p.Admitter)
 		}
 	}
-	wish, err := NewPlan(spec.For(decode(t, strings.Replace(gangFile, "kuberay:\n", "kuberay:\n  scheduler: volcano\n", 1)), kuberayspec.Name), "rl", "ann@laptop", gang.All())
+	wish, err := NewPlan(spec.For(decode(t, strings.Replace(gangFile, "kuberay:\n", "kuberay:\n  scheduler: volcano\n", 1)), kuberayspec.Name), "rl", "ann@laptop", admit.All())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := wish.Obey(Kueue{Cluster: Hold{true, "q"}}); launcher.ExitCode(err) != runstate.CodeStartFailed || !strings.Contains(err.Error(), "leave out kuberay.scheduler") {
+	if err := wish.Obey(Holds{By: kueue, Cluster: Hold{true, "q"}}); launcher.ExitCode(err) != runstate.CodeStartFailed || !strings.Contains(err.Error(), "leave out kuberay.scheduler") {
 		t.Errorf("%v", err)
 	}
 	free := planOf(t, gangFile, true)
-	if err := free.Obey(Kueue{}); err != nil || free.Scheduler == (gang.None{}) {
-		t.Errorf("without Kueue: %v, %v", free.Scheduler, err)
+	if err := free.Obey(Holds{}); err != nil || free.Admitter == (admit.None{}) {
+		t.Errorf("without Kueue: %v, %v", free.Admitter, err)
 	}
 }
 
@@ -50,15 +52,15 @@ func TestKueueGang(t *testing.T) {
 func TestKueueJobs(t *testing.T) {
 	for name, c := range map[string]struct {
 		file string
-		seen Kueue
+		seen Holds
 		want string
 	}{
-		"the namespace's":              {"", Kueue{Cluster: Hold{true, "default"}, Jobs: Hold{true, "default"}}, "default"},
-		"the cluster's":                {"labels: {" + queueLabel + ": q}\n", Kueue{Cluster: Hold{true, "q"}, Jobs: Hold{true, ""}}, "q"},
-		"the file's":                   {"kuberay: {keeperQueue: small}\n", Kueue{Cluster: Hold{true, "q"}, Jobs: Hold{true, "small"}}, "small"},
-		"the file's, unheld":           {"kuberay: {keeperQueue: small}\n", Kueue{}, "small"},
-		"none, as nothing holds Jobs":  {"labels: {" + queueLabel + ": q}\n", Kueue{Cluster: Hold{true, "q"}}, ""},
-		"none, as Kueue is not served": {"", Kueue{}, ""},
+		"the namespace's":              {"", Holds{By: kueue, Cluster: Hold{true, "default"}, Jobs: Hold{true, "default"}}, "default"},
+		"the cluster's":                {"labels: {" + queueLabel + ": q}\n", Holds{By: kueue, Cluster: Hold{true, "q"}, Jobs: Hold{true, ""}}, "q"},
+		"the file's":                   {"kuberay: {keeperQueue: small}\n", Holds{By: kueue, Cluster: Hold{true, "q"}, Jobs: Hold{true, "small"}}, "small"},
+		"the file's, unheld":           {"kuberay: {keeperQueue: small}\n", Holds{}, "small"},
+		"none, as nothing holds Jobs":  {"labels: {" + queueLabel + ": q}\n", Holds{By: kueue, Cluster: Hold{true, "q"}}, ""},
+		"none, as Kueue is not served": {"", Holds{}, ""},
 	} {
 		p := planOf(t, smallFile+c.file, true)
 		if err := p.Obey(c.seen); err != nil {
@@ -83,9 +85,9 @@ func TestKueueJobs(t *testing.T) {
 			t.Errorf("%s: what is no Job has a queue", name)
 		}
 	}
-	for want, seen := range map[string]Kueue{
-		"no queue would admit the cluster: set the label": {Cluster: Hold{true, ""}, Jobs: Hold{true, ""}},
-		"no queue would admit the keeper: set kuberay.":   {Jobs: Hold{true, ""}},
+	for want, seen := range map[string]Holds{
+		"no queue would admit the cluster: set the label": {By: kueue, Cluster: Hold{true, ""}, Jobs: Hold{true, ""}},
+		"no queue would admit the keeper: set kuberay.":   {By: kueue, Jobs: Hold{true, ""}},
 	} {
 		err := planOf(t, smallFile, true).Obey(seen)
 		if launcher.ExitCode(err) != runstate.CodeStartFailed || !strings.Contains(err.Error(), "manageJobsWithoutQueueName") || !strings.Contains(err.Error(), want) {

@@ -1,4 +1,4 @@
-package gang
+package admit
 
 import (
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"

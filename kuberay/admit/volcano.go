@@ -1,8 +1,7 @@
-package gang
+package admit
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"strings"
 
@@ -11,8 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/ptr"
 	volcanobatch "volcano.sh/apis/pkg/apis/batch/v1alpha1"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
@@ -36,28 +33,17 @@ const (
 	defaultQueue       = "default"
 )
 
-// Name implements Scheduler.
-func (Volcano) Name() string { return "volcano" }
-
-// Title implements Scheduler.
-func (Volcano) Title() string { return "Volcano" }
-
-// Resource implements Scheduler.
-func (Volcano) Resource() schema.GroupVersionResource {
-	return volcano.SchemeGroupVersion.WithResource("podgroups")
+// Info implements Admitter. KubeRay's plug-in has fixed the object's name.
+func (Volcano) Info() Info {
+	return Info{
+		Name: "volcano", Title: "Volcano", Group: volcano.GroupName, LabelPrefix: labelPrefix, QueueLabel: queueLabel, DefaultQueue: defaultQueue,
+		Queues: volcano.SchemeGroupVersion.WithResource("queues"), Objects: volcano.SchemeGroupVersion.WithResource("podgroups"),
+		Verbs: []string{"create", "get", "list", "watch"}, ObjectName: "ray-%s-pg", PodAnnotation: volcano.KubeGroupNameAnnotationKey,
+	}
 }
 
-// LabelPrefix implements Scheduler.
-func (Volcano) LabelPrefix() string { return labelPrefix }
-
-// Verbs implements Scheduler.
-func (Volcano) Verbs() []string { return []string{"create", "get", "list", "watch"} }
-
-// ObjectName implements Scheduler; KubeRay's plug-in has fixed it.
-func (Volcano) ObjectName(cluster string) string { return "ray-" + cluster + "-pg" }
-
-// Cluster implements Scheduler.
-func (Volcano) Cluster(rc *rayv1.RayCluster, s *spec.ClusterSpec) {
+// Mark implements Admitter.
+func (Volcano) Mark(rc *rayv1.RayCluster, s *spec.ClusterSpec) {
 	if kuberayspec.Of(s).Queue != "" {
 		rc.Labels[queueLabel] = kuberayspec.Of(s).Queue
 	}
@@ -66,24 +52,19 @@ func (Volcano) Cluster(rc *rayv1.RayCluster, s *spec.ClusterSpec) {
 	}
 }
 
-// Pod implements Scheduler.
-func (v Volcano) Pod(t *corev1.PodTemplateSpec, cluster, group string) {
-	t.Spec.SchedulerName = v.Name()
-	t.Annotations[volcano.KubeGroupNameAnnotationKey] = v.ObjectName(cluster)
+// MarkPod implements Admitter.
+func (v Volcano) MarkPod(t *corev1.PodTemplateSpec, cluster, group string) {
+	t.Spec.SchedulerName = v.Info().Name
+	t.Annotations[volcano.KubeGroupNameAnnotationKey] = v.Info().ObjectOf(cluster)
 	t.Annotations[volcanobatch.TaskSpecKey] = group
 }
 
-// Holds implements Scheduler.
-func (Volcano) Holds(pod metav1.Object) bool {
-	return pod.GetAnnotations()[volcano.KubeGroupNameAnnotationKey] != ""
-}
-
-// Object implements Scheduler. A head that is not in the gang, an early one, is none of its members.
+// Object implements Admitter. A head that is not in the gang, an early one, is none of its members.
 func (v Volcano) Object(rc *rayv1.RayCluster) runtime.Object {
-	members, resources := Members(rc, v.Holds(&rc.Spec.HeadGroupSpec.Template))
+	members, resources := Members(rc, v.Info().Holds(&rc.Spec.HeadGroupSpec.Template))
 	least := leastOfEach(rc)
 	return podGroup(metav1.ObjectMeta{
-		Name: v.ObjectName(rc.Name), Namespace: rc.Namespace, Labels: rc.Labels, Annotations: rc.Annotations,
+		Name: v.Info().ObjectOf(rc.Name), Namespace: rc.Namespace, Labels: rc.Labels, Annotations: rc.Annotations,
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(rc, rayv1.GroupVersion.WithKind("RayCluster"))},
 	}, volcano.PodGroupSpec{
 		MinMember: members, MinTaskMember: least, MinResources: &resources,
@@ -99,7 +80,7 @@ func leastOfEach(rc *rayv1.RayCluster) map[string]int32 {
 		return nil
 	}
 	least := map[string]int32{}
-	if (Volcano{}).Holds(&rc.Spec.HeadGroupSpec.Template) {
+	if (Volcano{}).Info().Holds(&rc.Spec.HeadGroupSpec.Template) {
 		least[HeadGroup] = 1
 	}
 	for i := range rc.Spec.WorkerGroupSpecs {
@@ -114,36 +95,21 @@ func podGroup(m metav1.ObjectMeta, s volcano.PodGroupSpec) *volcano.PodGroup {
 	return &volcano.PodGroup{TypeMeta: metav1.TypeMeta{APIVersion: volcano.SchemeGroupVersion.String(), Kind: "PodGroup"}, ObjectMeta: m, Spec: s}
 }
 
-// Queue implements Scheduler.
-func (Volcano) Queue(rc *rayv1.RayCluster) string {
-	return cmp.Or(rc.Labels[queueLabel], defaultQueue)
-}
-
-// QueueState implements Scheduler.
-func (Volcano) QueueState(ctx context.Context, c dynamic.Interface, queue string) (string, error) {
-	object, err := c.Resource(volcano.SchemeGroupVersion.WithResource("queues")).Get(ctx, queue, metav1.GetOptions{})
-	if err != nil {
-		return "", err
-	}
-	state, _, _ := unstructured.NestedString(object.Object, "status", "state")
-	return state, nil
-}
-
-// Probe implements Scheduler.
+// Probe implements Prober.
 func (v Volcano) Probe(m metav1.ObjectMeta, queue, priorityClass string) runtime.Object {
-	return podGroup(metav1.ObjectMeta{Name: v.ObjectName(m.Name) + "-try", Labels: m.Labels, OwnerReferences: m.OwnerReferences},
+	return podGroup(metav1.ObjectMeta{Name: v.Info().ObjectOf(m.Name) + "-try", Labels: m.Labels, OwnerReferences: m.OwnerReferences},
 		volcano.PodGroupSpec{MinMember: 1, Queue: queue, PriorityClassName: priorityClass})
 }
 
-// Seen implements Scheduler.
+// Seen implements Prober.
 func (Volcano) Seen(object *unstructured.Unstructured) bool {
 	g := asPodGroup(object)
 	return g != nil && (g.Status.Phase != "" || len(g.Status.Conditions) > 0)
 }
 
-// Waits implements Scheduler. Volcano gives the cause in the PodGroup's conditions and in events of type Normal; where there are none, Volcano or the
+// Why implements Admitter. Volcano gives the cause in the PodGroup's conditions and in events of type Normal; where there are none, Volcano or the
 // queue is missing.
-func (Volcano) Waits(w Waiting) runstate.Reason {
+func (Volcano) Why(w Waiting) runstate.Reason {
 	g := asPodGroup(w.Object)
 	switch {
 	case g == nil && w.Overdue:

@@ -8,28 +8,31 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
+	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/objects"
 )
 
-// Kueue finds out what Kueue would do with the RayCluster and the Jobs of a plan. Only Kueue knows which objects are its own: its webhooks suspend them, and give
-// them the queue called "default", also in a dry run. An object that is refused is not held: its creation reports why.
-func (c *Client) Kueue(ctx context.Context, p *objects.Plan) (k objects.Kueue) {
-	if !c.Served.Kueue {
-		return k
+// Holds finds out whether something would suspend the RayCluster and the Jobs of a plan until it admits them. Only its own webhooks know which objects they suspend,
+// and which queue they give them, also in a dry run. An object that is refused is not held: its creation reports why.
+func (c *Client) Holds(ctx context.Context, p *objects.Plan) (h objects.Holds) {
+	suspenders := c.Served.Admitters.Suspenders()
+	if len(suspenders) == 0 {
+		return h
 	}
+	h.By = suspenders[0]
 	if rc, err := p.RayCluster(); err == nil && !ptr.Deref(rc.Spec.Suspend, false) {
 		rc.Name, rc.GenerateName = "", rc.Name+"-"
 		created, err := c.dry().CreateRayCluster(ctx, rc, p.Newer())
-		k.Cluster = holdOf(created, err)
+		h.Cluster = holdOf(created, err)
 	}
 	if kuberayspec.Of(p.Spec).Keeper != objects.KeeperNone {
 		job := objects.Provisional(p.KeeperJob())
 		job.Name, job.GenerateName, job.Spec.Suspend = "", job.Name+"-", ptr.To(false)
 		created, err := c.dry().Create(ctx, Jobs, job)
-		k.Jobs = holdOf(created, err)
+		h.Jobs = holdOf(created, err)
 	}
-	return k
+	return h
 }
 
 func holdOf(created *unstructured.Unstructured, err error) (h objects.Hold) {
@@ -37,7 +40,7 @@ func holdOf(created *unstructured.Unstructured, err error) (h objects.Hold) {
 		return h
 	}
 	h.Held, _, _ = unstructured.NestedBool(created.Object, "spec", "suspend")
-	h.Queue = created.GetLabels()[kuberayspec.KueueQueue]
+	h.Queue, _ = admit.QueueOf(created)
 	return h
 }
 
