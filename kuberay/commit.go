@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/handover"
 	"github.com/rayctl/rayctl/kuberay/objects"
@@ -28,7 +29,8 @@ func (l *Launcher) createCluster(ctx context.Context, c *api.Client, p *objects.
 	rc.UID = created.GetUID()
 	l.keepHead(rc)
 	if held, _, _ := unstructured.NestedBool(created.Object, "spec", "suspend"); held && p.Spec.Head.Early {
-		r := observe.HeadHeld(c.Namespace)
+		_, by := admit.QueueOf(created)
+		r := observe.HeadHeld(c.Namespace, by)
 		return launcher.Fail(runstate.CodeStartFailed, nil, r.Hint, "%s cannot start: %s", rc.Name, r.Message)
 	}
 	return c.CreateGang(ctx, p, rc)

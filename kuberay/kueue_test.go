@@ -69,7 +69,7 @@ func withWorker(s *spec.ClusterSpec) *spec.ClusterSpec {
 // kueueEarlyHead: Kueue holds a RayCluster until all of it is admitted, so that no head comes before the workers. doctor says so, the launch is refused, and
 // nothing is left.
 func (b bed) kueueEarlyHead(t *testing.T) {
-	const held = "the head cannot start before the workers: a queueing system such as Kueue holds RayClusters in namespace "
+	const held = "the head cannot start before the workers: Kueue holds RayClusters in namespace "
 	s := withWorker(job("held", "echo never"))
 	s.Head.Early = true
 	fails(t, findings(t, b.l, s), "pods of the cluster", held)
@@ -116,7 +116,8 @@ func (b bed) kueueFull(t *testing.T) {
 
 // waitsForKueue is the status of a cluster whose keeper runs and for which the quota has no room.
 func waitsForKueue(st launcher.Status) bool {
-	return st.Phase == runstate.Queued && st.Reason.Message == "Kueue has not admitted the cluster to queue default yet"
+	return st.Phase == runstate.Queued && strings.HasPrefix(st.Reason.Message, "Kueue has not admitted the cluster to queue default yet: couldn't assign flavors to pod set ") &&
+		strings.Contains(st.Reason.Message, "insufficient unused quota for cpu")
 }
 
 // wantNoGangs expects no gang's object, which would take room for pods that Kueue has not admitted.
@@ -222,7 +223,7 @@ func (b bed) kueueNoSuchQueue(t *testing.T) {
 			}
 		}
 	}})
-	wantRefusal(t, err, runstate.CodeQueueTimeout, held)
+	wantRefusal(t, err, runstate.CodeQueueTimeout, held+": LocalQueue nosuch doesn't exist")
 	if !said {
 		t.Error("the launch did not say what it waits for")
 	}
@@ -277,7 +278,7 @@ func (b bed) dieInQueue(t *testing.T, name string) {
 
 // kueueDoctor: doctor names what does not admit its Job, and leaves nothing, also where it is interrupted.
 func (b bed) kueueDoctor(t *testing.T) {
-	fails(t, findings(t, b.l, unqueued("checked")), "Kueue", "it has not admitted a small Job to queue nosuch within")
+	fails(t, findings(t, b.l, unqueued("checked")), "Kueue", "it has not admitted a small Job to queue nosuch within 20s: LocalQueue nosuch doesn't exist")
 	b.NothingLeft(t, b.namespace, nil)
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()

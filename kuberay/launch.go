@@ -82,7 +82,7 @@ func (l *Launcher) planned(ctx context.Context, s *spec.ClusterSpec, pay launche
 func obeyHolds(ctx context.Context, c *api.Client, p *objects.Plan) error {
 	h := c.Holds(ctx, p)
 	if h.Cluster.Held && p.Spec.Head.Early {
-		r := observe.HeadHeld(c.Namespace)
+		r := observe.HeadHeld(c.Namespace, h.By)
 		return launcher.Fail(runstate.CodeStartFailed, nil, r.Hint, "%s cannot start: %s", p.Spec.Name, r.Message)
 	}
 	return p.Obey(h)

@@ -62,10 +62,21 @@ type Info struct {
 	Suspends bool
 	// HoldsAll is its setting by which it does so with those without a queue, too.
 	HoldsAll string
-	// KindOfQueue is the kind of a queue of a namespace, Requests the resource of what waits in it.
-	KindOfQueue, Requests string
+	// KindOfQueue is the kind of a queue of a namespace.
+	KindOfQueue string
+	// Requests is the resource of its own objects, one for each object that waits in a queue, and RequestLabel their label with that object's UID.
+	Requests     schema.GroupVersionResource
+	RequestLabel string
 	// PodAnnotation of a pod names the object that holds it.
 	PodAnnotation string
+}
+
+// Queuer is an admitter whose own objects say why something waits in its queue.
+type Queuer interface {
+	// WhyHeld is what an object of Info.Requests says of that; "": nothing.
+	WhyHeld(request *unstructured.Unstructured) string
+	// At is the admitter in the version of its API that the API server prefers.
+	At(version string) Admitter
 }
 
 // Prober is an admitter that doctor can try out with an object of its own.
@@ -179,16 +190,26 @@ func All() Served { return known }
 // ServedBy looks through the API server's groups. Of objects that hold pods together it must have the version.
 func ServedBy(groups *metav1.APIGroupList) (out Served) {
 	for _, a := range known {
-		i := a.Info()
-		if slices.ContainsFunc(groups.Groups, func(g metav1.APIGroup) bool {
-			return g.Name == i.Group && (!i.HasObject() || slices.ContainsFunc(g.Versions, func(v metav1.GroupVersionForDiscovery) bool {
-				return v.GroupVersion == i.Objects.GroupVersion().String()
-			}))
-		}) {
-			out = append(out, a)
+		for _, g := range groups.Groups {
+			if g.Name == a.Info().Group && isServed(a.Info(), g.Versions) {
+				out = append(out, at(a, g.PreferredVersion.Version))
+			}
 		}
 	}
 	return out
+}
+
+func isServed(i Info, versions []metav1.GroupVersionForDiscovery) bool {
+	return !i.HasObject() || slices.ContainsFunc(versions, func(v metav1.GroupVersionForDiscovery) bool {
+		return v.GroupVersion == i.Objects.GroupVersion().String()
+	})
+}
+
+func at(a Admitter, version string) Admitter {
+	if q, ok := a.(Queuer); ok {
+		return q.At(version)
+	}
+	return a
 }
 
 // Gangs are those whose objects hold a cluster's pods together.
@@ -206,6 +227,16 @@ func (s Served) Suspenders() (out []Info) {
 	for _, a := range s {
 		if i := a.Info(); i.Suspends {
 			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// Queuers are those whose own objects say why something waits.
+func (s Served) Queuers() (out []Admitter) {
+	for _, a := range s {
+		if _, ok := a.(Queuer); ok {
+			out = append(out, a)
 		}
 	}
 	return out

@@ -2,10 +2,12 @@ package api
 
 import (
 	"context"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/rayctl/rayctl/kuberay/admit"
@@ -50,4 +52,36 @@ func (c *Client) AwaitFree(ctx context.Context, secret interface {
 	metav1.Object
 }, cluster string) error {
 	return c.dry().CreateOwn(ctx, Secrets, secret, cluster)
+}
+
+// WhyHeld reads why objects wait in queues, by their UIDs, as the admitters' own objects say. What the user may not read is left out.
+func (c *Client) WhyHeld(ctx context.Context, objects []metav1.Object) map[types.UID]string {
+	why := map[types.UID]string{}
+	for _, a := range c.Served.Admitters.Queuers() {
+		i := a.Info()
+		list, err := c.Dynamic.Resource(i.Requests).Namespace(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: oneOf(i.RequestLabel, objects)})
+		if err != nil {
+			continue
+		}
+		for n := range list.Items {
+			request := &list.Items[n]
+			if said := a.(admit.Queuer).WhyHeld(request); said != "" {
+				why[types.UID(request.GetLabels()[i.RequestLabel])] = said
+			}
+		}
+	}
+	return why
+}
+
+// oneOf selects what is labelled with the UID of one of some objects, or of many with any: a URL holds only some.
+func oneOf(label string, objects []metav1.Object) string {
+	const most = 50
+	if len(objects) > most {
+		return label
+	}
+	uids := make([]string, len(objects))
+	for n, object := range objects {
+		uids[n] = string(object.GetUID())
+	}
+	return label + " in (" + strings.Join(uids, ",") + ")"
 }

@@ -143,7 +143,8 @@ func letIn(whole, seen *rayv1.RayCluster, held bool) launcher.Check {
 	case r.Code != "":
 		check.OK, check.Detail, check.Hint = false, r.Message, r.Hint
 	case held && objects.HasEarlyHead(whole):
-		r = observe.HeadHeld(seen.Namespace)
+		_, by := admit.QueueOf(seen)
+		r = observe.HeadHeld(seen.Namespace, by)
 		check.OK, check.Detail, check.Hint = false, r.Message, r.Hint
 	case ptr.Deref(seen.Spec.Suspend, false):
 		check.Detail = "not checked, because a queueing system holds the RayCluster"

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -97,8 +98,11 @@ func awaitQueue(ctx context.Context, c *api.Client, job *batchv1.Job, by admit.I
 		return ok && !ptr.Deref(seen.Spec.Suspend, false), nil
 	})
 	if err != nil {
+		asking, done := context.WithTimeout(context.WithoutCancel(ctx), queuePatience)
+		defer done()
+		why := cmp.Or(c.WhyHeld(asking, []metav1.Object{job})[job.UID], "there is no such "+by.KindOfQueue+", it is stopped, or others wait in it before the Job")
 		return launcher.Check{
-			Name: by.Title, Detail: fmt.Sprintf("it has not admitted a small Job to queue %s within %s: there is no such %s, it is stopped, or others wait in it before the Job", queue, queuePatience, by.KindOfQueue),
+			Name: by.Title, Detail: fmt.Sprintf("it has not admitted a small Job to queue %s within %s: %s", queue, queuePatience, why),
 			Hint: "compare it with `kubectl get " + strings.ToLower(by.KindOfQueue) + "s -n " + c.Namespace + "`, and set kuberay.keeperQueue or the label " + by.QueueLabel + " in labels",
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/rayctl/rayctl/kuberay/api"
@@ -30,9 +31,10 @@ type Cache struct {
 	apiHealth                           *api.Health
 	host                                string
 
-	mu     sync.Mutex
-	broken string    // why the API server does not answer
-	at     time.Time // since when
+	mu      sync.Mutex
+	broken  string // why the API server does not answer
+	inQueue map[types.UID]string
+	at      time.Time // since when
 }
 
 // NewCache begins to watch a cluster of whomever, and returns when all was listed once.
@@ -79,7 +81,13 @@ func newCache(ctx context.Context, c *api.Client, name, podSelector string) (*Ca
 		m.gangs = append(m.gangs, follow(c.WatchOne(ctx, resource, object), &unstructured.Unstructured{}, resource.GroupResource().String()))
 		m.gangEvents = append(m.gangEvents, follow(api.WatchEvents(core, c.Namespace, object), &corev1.Event{}, "events"))
 	}
-	return m, m.awaitSync(ctx, synced, failed)
+	if err := m.awaitSync(ctx, synced, failed); err != nil {
+		return m, err
+	}
+	if len(c.Served.Admitters.Queuers()) > 0 {
+		go m.followHeld(ctx, c)
+	}
+	return m, nil
 }
 
 // podSelector finds the pods: of ours also keeper and record, of others' clusters those that KubeRay labels.
@@ -181,6 +189,9 @@ func (m *Cache) Snapshot() *Snapshot {
 		}
 		o.events = slices.Concat(o.events, stored[corev1.Event](m.gangEvents[i]))
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	o.inQueue = m.inQueue
 	return o
 }
 

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/objects"
@@ -89,6 +90,17 @@ func addReasons(ctx context.Context, c *api.Client, all map[string]*Snapshot) er
 			return err
 		})
 	}
+	var waiting []metav1.Object
+	for _, o := range all {
+		waiting = append(waiting, o.inQueues()...)
+	}
+	var why map[types.UID]string
+	if len(waiting) > 0 {
+		reading.Go(func() error {
+			why = c.WhyHeld(ctx, waiting)
+			return nil
+		})
+	}
 	for i, g := range served {
 		reading.Go(func() (err error) {
 			gangs[i], err = c.Gangs(ctx, g.Info().Objects)
@@ -105,7 +117,7 @@ func addReasons(ctx context.Context, c *api.Client, all map[string]*Snapshot) er
 		}
 	}
 	for name, o := range all {
-		o.events = every // event finds an object's by its UID
+		o.events, o.inQueue = every, why // both are found by an object's UID
 		for i, g := range served {
 			if object := gangs[i][g.Info().ObjectOf(name)]; object != nil {
 				o.gang = object

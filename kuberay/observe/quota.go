@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,9 +22,9 @@ func (o *Snapshot) heldByQueue() runstate.Reason {
 	case o.Cluster == nil || !ptr.Deref(o.Cluster.Spec.Suspend, false):
 		return o.heldKeeper()
 	case o.wasReady() || queueOf(o.Cluster) == "":
-		return suspended(o.Cluster)
+		return o.suspended(o.Cluster)
 	default:
-		return held("cluster", o.Cluster)
+		return o.notAdmitted("cluster", o.Cluster)
 	}
 }
 
@@ -31,12 +32,12 @@ func (o *Snapshot) heldByQueue() runstate.Reason {
 // waits in its queue for the first time.
 const reasonSuspended = "Suspended"
 
-func suspended(rc metav1.Object) runstate.Reason {
+func (o *Snapshot) suspended(rc metav1.Object) runstate.Reason {
 	resume := fmt.Sprintf("`kubectl patch raycluster -n %s %s --type merge -p '{\"spec\":{\"suspend\":false}}'` lets it go on", rc.GetNamespace(), rc.GetName())
 	if queue, by := admit.QueueOf(rc); queue != "" {
 		return runstate.Reason{
-			Code: reasonSuspended, Message: fmt.Sprintf("%s has taken the cluster back to queue %s, or somebody has suspended it (spec.suspend of the RayCluster)", by.Title, queue),
-			Hint: fmt.Sprintf("`kubectl describe %s -n %s` shows why", by.Requests, rc.GetNamespace()),
+			Code: reasonSuspended, Message: fmt.Sprintf("%s has taken the cluster back to queue %s, or somebody has suspended it (spec.suspend of the RayCluster)", by.Title, queue) + o.whyHeld(rc),
+			Hint: fmt.Sprintf("`kubectl describe %s -n %s` shows why", by.Requests.Resource, rc.GetNamespace()),
 		}
 	}
 	return runstate.Reason{Code: reasonSuspended, Message: "the RayCluster is suspended (spec.suspend), by somebody or by a queueing system", Hint: resume}
@@ -49,9 +50,9 @@ func (o *Snapshot) wasReady() bool { return o.Cluster.Status.StateTransitionTime
 func (o *Snapshot) heldKeeper() runstate.Reason {
 	switch {
 	case o.Job != nil && InQueue(o.Job):
-		return held("keeper", o.Job)
+		return o.notAdmitted("keeper", o.Job)
 	case o.Job != nil && o.Record != nil && InQueue(o.Record):
-		return held("record", o.Record)
+		return o.notAdmitted("record", o.Record)
 	}
 	return runstate.Reason{}
 }
@@ -61,20 +62,28 @@ func queueOf(object metav1.Object) string {
 	return queue
 }
 
-func held(what string, object metav1.Object) runstate.Reason {
+func (o *Snapshot) notAdmitted(what string, object metav1.Object) runstate.Reason {
 	r := runstate.Reason{Code: "HeldByQueue", Message: fmt.Sprintf("a queueing system has not admitted the %s yet", what)}
 	if queue, by := admit.QueueOf(object); queue != "" {
-		r.Message = fmt.Sprintf("%s has not admitted the %s to queue %s yet", by.Title, what, queue)
-		r.Hint = fmt.Sprintf("`kubectl describe %s -n %s` shows what it waits for", by.Requests, object.GetNamespace())
+		r.Message = fmt.Sprintf("%s has not admitted the %s to queue %s yet", by.Title, what, queue) + o.whyHeld(object)
+		r.Hint = fmt.Sprintf("`kubectl describe %s -n %s` shows what it waits for", by.Requests.Resource, object.GetNamespace())
 	}
 	return r
 }
 
+// whyHeld is what the admitter itself says of an object that waits in a queue, as the end of a sentence.
+func (o *Snapshot) whyHeld(object metav1.Object) string {
+	if why := o.inQueue[object.GetUID()]; why != "" {
+		return ": " + why
+	}
+	return ""
+}
+
 // HeadHeld is the reason of an early head in a namespace whose RayClusters are held.
-func HeadHeld(namespace string) runstate.Reason {
+func HeadHeld(namespace string, by admit.Info) runstate.Reason {
 	return runstate.Reason{
 		Code: headHeld, Hint: "leave out head.early, or use a namespace without it (kuberay.namespace)",
-		Message: fmt.Sprintf("the head cannot start before the workers: a queue holds RayClusters in namespace %s until it admits them as a whole", namespace),
+		Message: fmt.Sprintf("the head cannot start before the workers: %s holds RayClusters in namespace %s until it admits them as a whole", cmp.Or(by.Title, "a queueing system"), namespace),
 	}
 }
 

@@ -114,6 +114,11 @@ func TestReasons(t *testing.T) {
 			o.Pods, o.Cluster.Namespace, o.Cluster.Spec.Suspend = nil, "rl", ptr.To(true)
 			o.Cluster.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "default"}
 		}, runstate.Queued, "HeldByQueue", "Kueue has not admitted the cluster to queue default yet"},
+		{"Kueue, with its words", func(o *Snapshot) {
+			o.Pods, o.Cluster.UID, o.Cluster.Spec.Suspend = nil, "u", ptr.To(true)
+			o.Cluster.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "default"}
+			o.inQueue = map[types.UID]string{"u": "LocalQueue default is inactive", "v": "of another"}
+		}, runstate.Queued, "HeldByQueue", "Kueue has not admitted the cluster to queue default yet: LocalQueue default is inactive"},
 		{"Kueue, keeper", func(o *Snapshot) {
 			o.Pods, o.Job.Spec.Suspend = nil, ptr.To(true)
 			o.Job.Labels["kueue.x-k8s.io/queue-name"] = "default"

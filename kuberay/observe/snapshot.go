@@ -11,6 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/rayctl/rayctl/kuberay/objects"
@@ -26,6 +27,7 @@ type Snapshot struct {
 	gang    *unstructured.Unstructured // what holds the pods together; nil: nothing does
 	Pods    []*corev1.Pod              // Ray's, of the keeper and of the record
 	events  []*corev1.Event
+	inQueue map[types.UID]string // why what is in a queue waits, by the UID of it, as the admitter itself says
 }
 
 // allocated reports whether anything is left of the cluster besides its record.
