@@ -110,7 +110,7 @@ func awaitTunnel(ctx context.Context, c *app.Cluster, path string, process *exec
 		}
 		select {
 		case <-ended:
-			return nil, launcher.Fail(runstate.CodeUnreachable, nil, "", "the tunnel to %s has ended: %s", c.ID, lastWords(path+".log"))
+			return nil, launcher.Fail(runstate.CodeUnreachable, nil, "give the command again", "the tunnel to %s has ended: %s", c.ID, lastWords(path+".log"))
 		default:
 		}
 		if !sleep.For(ctx, 20*time.Millisecond) {

@@ -206,7 +206,7 @@ func neverReady(ctx context.Context, l launcher.Launcher, id launcher.ID) error 
 		return err
 	}
 	if r.Exit == nil {
-		return launcher.Fail(runstate.CodeStartFailed, nil, "", "cluster %s ended before it was ready", id)
+		return launcher.Fail(runstate.CodeStartFailed, nil, fmt.Sprintf("`rayctl status %s` shows why", id), "cluster %s ended before it was ready", id)
 	}
 	return endedEarly(id, *r.Exit)
 }

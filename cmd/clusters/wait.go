@@ -146,7 +146,7 @@ func waitJob(ctx context.Context, a *app.App, o *waitOptions, cluster *app.Clust
 	look()
 	job, err := c.WaitJob(alive, o.job)
 	if err != nil && errors.Is(context.Cause(alive), launcher.ErrEnded) {
-		return launcher.Fail(runstate.CodeLost, err, "", "cluster %s has ended, and job %s with it", cluster.ID, o.job)
+		return launcher.Fail(runstate.CodeLost, err, fmt.Sprintf("`rayctl status %s` shows why", cluster.ID), "cluster %s has ended, and job %s with it", cluster.ID, o.job)
 	}
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ func ReadSecrets(s *spec.ClusterSpec, getenv func(string) string) (map[string]st
 		case secret.File != "":
 			data, err := os.ReadFile(spec.ExpandHome(secret.File))
 			if err != nil {
-				return nil, launcher.Fail(runstate.CodeConfig, err, "", "secret %s cannot be read: %v", secret.Name, err)
+				return nil, launcher.Fail(runstate.CodeConfig, err, "name a file that you may read", "secret %s cannot be read: %v", secret.Name, err)
 			}
 			values[secret.Name] = strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
 		default:

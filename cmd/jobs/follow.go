@@ -43,7 +43,7 @@ func followJob(ctx context.Context, a *app.App, c *app.Connection, id string, w 
 	job, err := c.FollowJob(id, opts).Run(alive, w)
 	a.UI.Clear()
 	if err != nil && errors.Is(context.Cause(alive), launcher.ErrEnded) {
-		return nil, launcher.Fail(runstate.CodeLost, err, "", "cluster %s has ended, and job %s with it", c.Cluster().ID, id)
+		return nil, launcher.Fail(runstate.CodeLost, err, fmt.Sprintf("`rayctl status %s` shows why", c.Cluster().ID), "cluster %s has ended, and job %s with it", c.Cluster().ID, id)
 	}
 	if err != nil && app.Interrupted(ctx) {
 		a.UI.Note("stopped watching, the job keeps running: `rayctl logs%s %s -f` shows it, `rayctl stop%s %s` stops it", c.Flags(), id, c.Flags(), id)

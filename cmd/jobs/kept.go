@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"slices"
@@ -35,7 +36,7 @@ func keptJobs(ctx context.Context, a *app.App, o *jobsOptions, c *app.Cluster, w
 	case len(jobs) == 0 && r.Job != nil:
 		return why
 	case len(jobs) == 0:
-		return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "", "cluster %s has ended, and its record has no job that was submitted to it", c.ID)
+		return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, fmt.Sprintf("`rayctl logs %s` shows what it has", c.ID), "cluster %s has ended, and its record has no job that was submitted to it", c.ID)
 	}
 	return showJobs(a, o, jobs)
 }

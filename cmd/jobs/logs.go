@@ -107,7 +107,7 @@ func runLogs(ctx context.Context, a *app.App, o *logsOptions) error {
 	case err != nil:
 		return err
 	case o.attempt > s.Attempt:
-		return launcher.Fail(runstate.CodeSpec, nil, "", "%s has no attempt %d: its last one is %d", c.ID, o.attempt, s.Attempt)
+		return launcher.Fail(runstate.CodeSpec, nil, "give one up to that, or leave --attempt out", "%s has no attempt %d, and its last one is %d", c.ID, o.attempt, s.Attempt)
 	case s.Phase.Ended():
 		return recordLogs(ctx, a, o, c)
 	case c.SharedLog() != nil:

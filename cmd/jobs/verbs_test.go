@@ -119,7 +119,7 @@ func TestJobLines(t *testing.T) {
 		{Args: "logs old --tail 1", Out: "output\n"},
 		{Args: "logs old -f -q", Out: "saved\noutput\n"},
 		{Args: "logs old other", Code: runstate.CodeSpec, Err: "cluster old has ended, and the output of job other is not kept: a run's own output is kept everywhere"},
-		{Args: "logs old --attempt 2", Code: runstate.CodeSpec, Err: "old has no attempt 2: its last one is 1"},
+		{Args: "logs old --attempt 2", Code: runstate.CodeSpec, Err: "old has no attempt 2, and its last one is 1: give one up to that, or leave --attempt out"},
 		{Args: "logs old --node head-0", Code: runstate.CodeSpec, Err: "its nodes' logs are in its record"},
 		{Args: "logs dev --node head-0", Out: "raylet.err\nraylet.out\n"},
 		{Args: "logs dev --node head-0 --file raylet.out", Out: "the node's log\n"},

@@ -104,7 +104,7 @@ func runApply(ctx context.Context, a *app.App, o *applyOptions) error {
 	for i, application := range apps {
 		name, _ := application["name"].(string)
 		if name == "" {
-			return launcher.Fail(runstate.CodeSpec, nil, "", "%s: applications[%d] has no name", o.file, i)
+			return launcher.Fail(runstate.CodeSpec, nil, "give it a name of its own", "%s: applications[%d] has no name", o.file, i)
 		}
 		names = append(names, name)
 	}
@@ -223,7 +223,7 @@ func applications(file string, config map[string]any) ([]map[string]any, error) 
 	for i, item := range list {
 		application, ok := item.(map[string]any)
 		if !ok {
-			return nil, launcher.Fail(runstate.CodeSpec, nil, "", "%s: applications[%d] is not a map", file, i)
+			return nil, launcher.Fail(runstate.CodeSpec, nil, "write it as `serve build` does: name, import_path, deployments", "%s: applications[%d] is not a map", file, i)
 		}
 		out = append(out, application)
 	}

@@ -39,7 +39,7 @@ func (p *Packer) Pack(src, name string) error {
 		return p.entry(file, path.Join(name, filepath.ToSlash(rel)))
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		return launcher.Fail(runstate.CodeSpec, err, "", "%s does not exist", src)
+		return launcher.Fail(runstate.CodeSpec, err, "name a file or a directory that is there", "%s does not exist", src)
 	}
 	if err != nil {
 		return err

@@ -52,7 +52,7 @@ func Explain(err error, verb, resource string, c *Client) error {
 	case isNet(err), answerLost(err):
 		return launcher.Fail(runstate.CodeUnreachable, err, "check the network, and kuberay.context", "the Kubernetes at %s does not answer: %s", c.Config.Host, text)
 	default:
-		return launcher.Fail(runstate.CodeUnreachable, err, "", "Kubernetes could not %s %s: %s", verb, resource, text)
+		return launcher.Fail(runstate.CodeUnreachable, err, "try it again, and ask its administrators if that does not help", "Kubernetes could not %s %s: %s", verb, resource, text)
 	}
 }
 

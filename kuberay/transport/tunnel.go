@@ -274,5 +274,5 @@ func (a API) serving(ctx context.Context, p Place) (*corev1.Pod, error) {
 			return &pods.Items[i], nil
 		}
 	}
-	return nil, launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotReady, "", "no pod of %s runs", p.What)
+	return nil, launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotReady, "`rayctl status NAME` shows why", "no pod of %s runs", p.What)
 }

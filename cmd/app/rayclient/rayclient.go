@@ -90,7 +90,7 @@ func token(getenv func(string) string) (string, error) {
 	case fallback:
 		return "", nil
 	default:
-		return "", launcher.Fail(runstate.CodeConfig, err, "", "RAY_AUTH_TOKEN_PATH: %v", err)
+		return "", launcher.Fail(runstate.CodeConfig, err, "correct it, or set RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH: %v", err)
 	}
 }
 
