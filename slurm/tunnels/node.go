@@ -15,7 +15,7 @@ import (
 // DialNode connects to a port of a node, as seen from that node: always through a step there.
 func (w *Pool) DialNode(ctx context.Context, run *rundir.Run, host string, port int) (net.Conn, error) {
 	tunnel := w.Take(run, host)
-	conn, err := tunnel.Dial(ctx, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	conn, err := tunnel.stream.Dial(ctx, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		return nil, launcher.Fail(runstate.CodeUnreachable, errors.Join(err, tunnel.Release()), "check that something listens there", "port %d does not answer: %v", port, err)
 	}

@@ -38,7 +38,7 @@ type Tunnel struct {
 	pool *Pool
 	key  string
 
-	*nodetunnel.Tunnel
+	stream *nodetunnel.Tunnel
 
 	mu    sync.Mutex
 	users int
@@ -56,7 +56,7 @@ func (w *Pool) Take(run *rundir.Run, node string) *Tunnel {
 	found := w.open[key]
 	if found == nil {
 		plan := script.PlanOf(run, 0)
-		found = &Tunnel{pool: w, key: key, Tunnel: nodetunnel.New(w.runner, append(append(step.Overlap(run, node), "--unbuffered"),
+		found = &Tunnel{pool: w, key: key, stream: nodetunnel.New(w.runner, append(append(step.Overlap(run, node), "--unbuffered"),
 			plan.OnHost(plan.HostPython(), "-E", "-s", "-S", "-u", path.Join(run.Record.Programs, keeperzip.File), script.RoleRelay)...))}
 		w.open[key] = found
 	}
@@ -77,7 +77,7 @@ func (w *Pool) Drop(name string) {
 	for key, found := range w.open {
 		if strings.HasPrefix(key, name+"/") {
 			delete(w.open, key)
-			go found.Close()
+			go found.stream.Close()
 		}
 	}
 	for key := range w.chosen {
@@ -93,7 +93,7 @@ func (w *Pool) Close() {
 	defer w.mu.Unlock()
 	for key, found := range w.open {
 		delete(w.open, key)
-		if ended := found.Close(); ended != nil {
+		if ended := found.stream.Close(); ended != nil {
 			<-ended
 		}
 	}
@@ -119,6 +119,6 @@ func (w *Tunnel) expire() {
 		if w.pool.open[w.key] == w {
 			delete(w.pool.open, w.key)
 		}
-		w.Close()
+		w.stream.Close()
 	}
 }

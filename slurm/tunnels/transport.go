@@ -132,7 +132,7 @@ func (r *Transport) try(ctx context.Context, by dialer) error {
 func (r *Transport) free() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.by != nil || r.step.IsOpen()
+	return r.by != nil || r.step.stream.IsOpen()
 }
 
 // Dial opens a connection. A way that does not work any more is chosen anew by the next user; this connection goes through a step.
@@ -150,7 +150,7 @@ func (r *Transport) Dial(ctx context.Context, address string) (net.Conn, error) 
 		}
 		r.forget(err)
 	}
-	return r.step.Dial(ctx, address)
+	return r.step.stream.Dial(ctx, address)
 }
 
 // dialContext is dial as HTTP clients want it.
