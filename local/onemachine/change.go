@@ -15,7 +15,7 @@ func (l *Launcher) Accepted(_ context.Context, id launcher.ID) (*spec.ClusterSpe
 	if err != nil {
 		return nil, err
 	}
-	switch how, _, err := c.Look(); {
+	switch how, _, err := c.run.Look(); {
 	case err != nil:
 		return nil, err
 	case how == rundir.Elsewhere:
@@ -23,7 +23,7 @@ func (l *Launcher) Accepted(_ context.Context, id launcher.ID) (*spec.ClusterSpe
 	case how == rundir.Ended, how == rundir.Orphaned:
 		return nil, c.hasEnded()
 	}
-	return c.Record.Spec, nil
+	return c.run.Record.Spec, nil
 }
 
 // Accept replaces the file in the record.
@@ -37,7 +37,7 @@ func (l *Launcher) Accept(ctx context.Context, id launcher.ID, s *spec.ClusterSp
 	if err != nil {
 		return err
 	}
-	return c.Accept(s)
+	return c.run.Accept(s)
 }
 
 // Extended has nothing to do: only the keeper has limits.

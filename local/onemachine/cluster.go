@@ -12,13 +12,13 @@ import (
 
 // cluster is one run of the launcher.
 type cluster struct {
-	*rundir.Run
-	l *Launcher
+	run *rundir.Run
+	l   *Launcher
 }
 
 // client is a client of the keeper; ErrNotReady before it has an address.
 func (c *cluster) client(st *runstate.State) (*keeper.Client, error) {
-	token, err := c.Token()
+	token, err := c.run.Files.Token()
 	if err != nil || st == nil || st.Keeper.URL == "" {
 		return nil, c.notReady("keeper")
 	}
@@ -26,11 +26,11 @@ func (c *cluster) client(st *runstate.State) (*keeper.Client, error) {
 }
 
 func (c *cluster) notReady(what string) error {
-	return launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotReady, "`rayctl status "+c.Name+"` shows what it waits for", "the %s of %s does not answer yet", what, c.Name)
+	return launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotReady, "`rayctl status "+c.run.Name+"` shows what it waits for", "the %s of %s does not answer yet", what, c.run.Name)
 }
 
 func (l *Launcher) cluster(name string) *cluster {
-	return &cluster{Run: rundir.At(l.clusters, name, l.host), l: l}
+	return &cluster{run: rundir.At(l.clusters, name, l.host), l: l}
 }
 
 // open finds the cluster of an id; ErrNotFound if there is none.
@@ -39,26 +39,26 @@ func (l *Launcher) open(id launcher.ID) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cluster{Run: run, l: l}, nil
+	return &cluster{run: run, l: l}, nil
 }
 
 // status is the keeper's state with what the record adds. st may be nil.
 func (c *cluster) status(how rundir.Life, st *runstate.State) launcher.Status {
 	if st == nil {
 		st = &runstate.State{
-			Name: c.Name, Launcher: c.l.Name(), Attempt: 1, Phase: runstate.Provisioning, Since: c.Record.Created, Reason: launcher.KeeperStarts,
+			Name: c.run.Name, Launcher: c.l.Name(), Attempt: 1, Phase: runstate.Provisioning, Since: c.run.Record.Created, Reason: launcher.KeeperStarts,
 		}
 	}
 	s := launcher.StatusOf(st)
-	s.Ours, s.Owner, s.Labels, s.Created = true, c.Record.Owner, c.Record.Labels, c.Record.Created
-	if began := c.Record.Began; began != nil {
+	s.Ours, s.Owner, s.Labels, s.Created = true, c.run.Record.Owner, c.run.Record.Labels, c.run.Record.Created
+	if began := c.run.Record.Began; began != nil {
 		s.Created = *began
 		s.Timeline = append([]runstate.Event{
 			{At: *began, Attempt: 1, Kind: runstate.EventEnvironment, To: runstate.EnvironmentMaking, Message: "the Python environment is made, once"},
-			{At: c.Record.Created, Attempt: 1, Kind: runstate.EventEnvironment, To: runstate.EnvironmentMade},
+			{At: c.run.Record.Created, Attempt: 1, Kind: runstate.EventEnvironment, To: runstate.EnvironmentMade},
 		}, s.Timeline...)
 	}
-	s.Where = c.Record.Host
+	s.Where = c.run.Record.Host
 	if st.Keeper.PID > 0 && s.Phase != runstate.Gone {
 		s.Where = fmt.Sprintf("pid %d", st.Keeper.PID)
 	}
@@ -79,8 +79,8 @@ func (c *cluster) vanished() launcher.Status {
 
 // notHere is the error for a cluster of another machine that shares the state directory.
 func (c *cluster) notHere() *launcher.ExitError {
-	return launcher.Fail(runstate.CodeUnreachable, nil, "run rayctl there, or remove "+c.Dir+" if that machine does not exist any more",
-		"%s runs on %s, not on this machine", c.Name, c.Record.Host)
+	return launcher.Fail(runstate.CodeUnreachable, nil, "run rayctl there, or remove "+c.run.Dir+" if that machine does not exist any more",
+		"%s runs on %s, not on this machine", c.run.Name, c.run.Record.Host)
 }
 
 // nobodyLaunches reports whether no client is at work on the name.

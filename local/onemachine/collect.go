@@ -53,8 +53,8 @@ func (l *Launcher) CollectEnvironments(_ context.Context, dryRun bool) ([]launch
 		if err != nil { // the environment that it uses is unknown
 			return nil, err
 		}
-		if how, _, err := c.Look(); err != nil || how != rundir.Ended {
-			inUse[c.Record.EnvDir] = true
+		if how, _, err := c.run.Look(); err != nil || how != rundir.Ended {
+			inUse[c.run.Record.EnvDir] = true
 		}
 	}
 	return l.collectEnvironments(dryRun, launcher.EnvironmentTaken, inUse)
@@ -86,7 +86,7 @@ func (l *Launcher) collectName(ctx context.Context, name string, dryRun bool) (f
 		if unread != nil { // it is just being written
 			return nil, "", nil
 		}
-		return nil, c.Record.EnvDir, nil
+		return nil, c.run.Record.EnvDir, nil
 	}
 	defer lock.Release()
 	if errors.Is(unread, launcher.ErrNotFound) {
@@ -95,18 +95,18 @@ func (l *Launcher) collectName(ctx context.Context, name string, dryRun bool) (f
 	if unread != nil {
 		return nil, "", unread
 	}
-	how, st, err := c.Look()
+	how, st, err := c.run.Look()
 	if err != nil {
-		return nil, c.Record.EnvDir, err
+		return nil, c.run.Record.EnvDir, err
 	}
 	add := func(what, why string) {
 		found = append(found, launcher.Collected{What: what, Name: name, Why: why})
 	}
 	switch {
-	case how == rundir.Living && (c.Committed() || st.Committed || st.Exit != nil), how == rundir.Elsewhere:
-		return nil, c.Record.EnvDir, nil
+	case how == rundir.Living && (c.run.Files.Committed() || st.Committed || st.Exit != nil), how == rundir.Elsewhere:
+		return nil, c.run.Record.EnvDir, nil
 	case how != rundir.Ended:
-		if left, err := proc.Marked(c.Markers()...); err == nil && len(left) > 0 {
+		if left, err := proc.Marked(c.run.Markers()...); err == nil && len(left) > 0 {
 			add("processes "+pids(left), "their keeper or client was killed")
 		}
 		add("run directory", "its keeper or client was killed")
@@ -117,7 +117,7 @@ func (l *Launcher) collectName(ctx context.Context, name string, dryRun bool) (f
 		if _, why := l.prunable(name); why != "" {
 			add("run directory", why)
 			if !dryRun {
-				if err = c.Remove(); err == nil {
+				if err = c.run.Remove(); err == nil {
 					lock.Remove()
 				}
 			}
@@ -128,7 +128,7 @@ func (l *Launcher) collectName(ctx context.Context, name string, dryRun bool) (f
 
 // concludeHeld is concludeLocked for a cluster whose lock nobody else holds, so that one without a commit has no client.
 func (c *cluster) concludeHeld(ctx context.Context) error {
-	if !c.Committed() {
+	if !c.run.Files.Committed() {
 		return c.abandon(ctx)
 	}
 	return c.concludeLocked(ctx, lost())
@@ -137,26 +137,26 @@ func (c *cluster) concludeHeld(ctx context.Context) error {
 // collectDebris removes a directory without a record: the beginning of a launch or the rest of a removal. If the record was lost otherwise, the
 // cluster may live: its keeper has written where it is, and its nodes theirs.
 func (l *Launcher) collectDebris(c *cluster, dryRun bool) ([]launcher.Collected, string, error) {
-	if !c.Exists() {
+	if !c.run.Exists() {
 		return nil, "", nil
 	}
 	if alive, err := c.aliveWithoutRecord(); err != nil || alive {
-		return nil, "", cmp.Or(err, error(launcher.Fail(runstate.CodeInternal, nil, "end its processes first", "%s has no record, but its processes run: it is not removed", c.Dir)))
+		return nil, "", cmp.Or(err, error(launcher.Fail(runstate.CodeInternal, nil, "end its processes first", "%s has no record, but its processes run: it is not removed", c.run.Dir)))
 	}
-	if c.Exists(rundir.OutputName) { // drivers' output stays
+	if c.run.Exists(rundir.OutputName) { // drivers' output stays
 		return nil, "", nil
 	}
-	found := []launcher.Collected{{What: "run directory", Name: filepath.Base(c.Dir), Why: "it is incomplete"}}
+	found := []launcher.Collected{{What: "run directory", Name: filepath.Base(c.run.Dir), Why: "it is incomplete"}}
 	if dryRun {
 		return found, "", nil
 	}
-	return found, "", c.Remove()
+	return found, "", c.run.Remove()
 }
 
 // aliveWithoutRecord reports whether the keeper or a node of a cluster lives, from their own files and their command lines. An error: that cannot be
 // determined.
 func (c *cluster) aliveWithoutRecord() (bool, error) {
-	st, err := c.LastState()
+	st, err := c.run.LastState()
 	if err != nil {
 		return false, err
 	}
@@ -167,7 +167,7 @@ func (c *cluster) aliveWithoutRecord() (bool, error) {
 	if err != nil {
 		return false, launcher.Fail(runstate.CodeInternal, err, "", "the process table cannot be read: %v", err)
 	}
-	places := append(c.NodeDirs(), " "+c.Dir+" ")
+	places := append(c.run.NodeDirs(), " "+c.run.Dir+" ")
 	for _, p := range table {
 		line := " " + proc.CommandLine(p) + " "
 		if !p.Zombie && slices.ContainsFunc(places, func(place string) bool { return strings.Contains(line, place) }) {

@@ -24,10 +24,10 @@ func (l *Launcher) Dial(_ context.Context, id launcher.ID, t launcher.Target) (*
 	switch {
 	case t == launcher.Keeper:
 		url = st.Keeper.URL
-		token, err = c.Token()
+		token, err = c.run.Files.Token()
 	case st.Head.Session != "": // the dashboard of this round has answered the keeper: its address and token are known
 		url = st.Head.Dashboard
-		token, _, err = c.RayToken(st.Head)
+		token, _, err = c.run.Files.RayToken(st.Head)
 	}
 	if url == "" || err != nil {
 		return nil, c.notReady(string(t))
@@ -41,7 +41,7 @@ func (l *Launcher) running(id launcher.ID) (*cluster, *runstate.State, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	how, st, err := c.Look()
+	how, st, err := c.run.Look()
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -52,7 +52,7 @@ func (l *Launcher) running(id launcher.ID) (*cluster, *runstate.State, error) {
 	case how == rundir.Elsewhere:
 		return nil, nil, c.notHere()
 	default:
-		return nil, nil, launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotFound, "`rayctl logs "+c.Name+"` shows what it left", "%s has ended", c.Name)
+		return nil, nil, launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotFound, "`rayctl logs "+c.run.Name+"` shows what it left", "%s has ended", c.run.Name)
 	}
 }
 
@@ -88,7 +88,7 @@ func (c *cluster) hasNode(st *runstate.State, node string) error {
 		}
 		known += " " + n.Name
 	}
-	return launcher.Fail(runstate.CodeUsage, nil, "its nodes are:"+known, "%s has no node %q", c.Name, node)
+	return launcher.Fail(runstate.CodeUsage, nil, "its nodes are:"+known, "%s has no node %q", c.run.Name, node)
 }
 
 // Result is the keeper's final state, or what this launcher wrote for a keeper that was killed.
@@ -97,10 +97,10 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 	if err != nil {
 		return nil, err
 	}
-	how, st, err := c.Look()
+	how, st, err := c.run.Look()
 	open := c.openLog
 	if err == nil && how == rundir.Orphaned {
-		if _, last, dead := l.leftBehind(c.Name); dead {
+		if _, last, dead := l.leftBehind(c.run.Name); dead {
 			how, st = rundir.Ended, c.concluded(last, lost())
 			open, err = c.readSaved(st)
 		}
@@ -111,9 +111,9 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 	case how == rundir.Missing:
 		return nil, launcher.NotFound(id)
 	case how != rundir.Ended:
-		return nil, launcher.NotEnded(c.ID())
+		return nil, launcher.NotEnded(c.run.ID())
 	}
-	info := launcher.LogInfo{Path: c.Path(keeper.DriverLog)}
+	info := launcher.LogInfo{Path: c.run.Path(keeper.DriverLog)}
 	if st.Log != nil {
 		info.Bytes, info.Missing = st.Log.Bytes, st.Log.Missing
 	}
@@ -121,18 +121,18 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 		info.Path = "" // the driver never ran
 	}
 	r := launcher.NewResult(c.status(rundir.Ended, st), info, open)
-	r.Jobs = &launcher.KeptJobs{Dirs: []string{c.Dir}, Open: func(_ context.Context, path string) (io.ReadCloser, error) { return os.Open(path) }}
+	r.Jobs = &launcher.KeptJobs{Dirs: []string{c.run.Dir}, Open: func(_ context.Context, path string) (io.ReadCloser, error) { return os.Open(path) }}
 	return r, nil
 }
 
 // openLog opens the saved output of an attempt.
 func (c *cluster) openLog(_ context.Context, attempt int, offset int64) (io.ReadCloser, error) {
-	return c.OpenLog(attempt, offset)
+	return c.run.Files.OpenLog(attempt, offset)
 }
 
 // readSaved opens the output of a cluster that is not concluded yet, and notes in st what there is of it.
 func (c *cluster) readSaved(st *runstate.State) (launcher.LogOpener, error) {
-	last, err := c.Saved(st.Job)
+	last, err := c.run.Saved(st.Job)
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func (c *cluster) abandon(ctx context.Context) error {
 	if err := c.sweep(ctx); err != nil {
 		return err
 	}
-	return c.Remove()
+	return c.run.Remove()
 }
 
 // writeResult takes down what a dead keeper left, and writes the result in its place. The caller holds its lock.
@@ -40,11 +40,11 @@ func (c *cluster) writeResult(ctx context.Context, v runstate.Verdict) error {
 	if err := c.sweep(ctx); err != nil {
 		return err
 	}
-	how, st, err := c.Look()
+	how, st, err := c.run.Look()
 	if err != nil || how == rundir.Ended {
 		return err
 	}
-	if err := c.Finish(c.concluded(st, v)); err != nil {
+	if err := c.run.Finish(c.concluded(st, v)); err != nil {
 		return err
 	}
 	c.share(ctx)
@@ -53,25 +53,25 @@ func (c *cluster) writeResult(ctx context.Context, v runstate.Verdict) error {
 
 // share copies what job.shareDir gets, in a dead keeper's place. The run has its result whether this succeeds or not.
 func (c *cluster) share(ctx context.Context) {
-	if c.Record.Spec.Job.ShareDir == "" {
+	if c.run.Record.Spec.Job.ShareDir == "" {
 		return
 	}
 	program, err := keeperzip.Write(c.l.scripts)
 	if err == nil {
 		var out []byte
-		if out, err = exec.CommandContext(ctx, c.Record.Python, "-E", "-s", program, keeperzip.Share, c.Dir).CombinedOutput(); err != nil {
+		if out, err = exec.CommandContext(ctx, c.run.Record.Python, "-E", "-s", program, keeperzip.Share, c.run.Dir).CombinedOutput(); err != nil {
 			err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(out)))
 		}
 	}
 	if err != nil {
-		c.l.log.Warn("the end of the run was not copied to job.shareDir", "cluster", c.Name, "error", err)
+		c.l.log.Warn("the end of the run was not copied to job.shareDir", "cluster", c.run.Name, "error", err)
 	}
 }
 
 // concluded is the last state of a cluster whose keeper is dead. st is the last that it wrote, nil if it never did.
 func (c *cluster) concluded(st *runstate.State, v runstate.Verdict) *runstate.State {
 	if st == nil {
-		st = &runstate.State{Name: c.Name, Launcher: c.l.Name(), Attempt: 1}
+		st = &runstate.State{Name: c.run.Name, Launcher: c.l.Name(), Attempt: 1}
 	}
 	v.At, v.By = time.Now().UTC(), c.l.owner
 	return runstate.Conclude(st, v)
@@ -84,21 +84,21 @@ func (c *cluster) sweep(ctx context.Context) error {
 	defer cancel()
 	soon, cancelSoon := context.WithTimeout(ctx, patience)
 	defer cancelSoon()
-	dirs := c.NodeDirs()
-	left, err := proc.Wait(soon, c.Markers())
+	dirs := c.run.NodeDirs()
+	left, err := proc.Wait(soon, c.run.Markers())
 	if len(left) > 0 {
-		left, err = proc.Kill(ctx, c.Markers())
+		left, err = proc.Kill(ctx, c.run.Markers())
 	}
 	if err != nil {
 		return launcher.Fail(runstate.CodeInternal, err, "", "the process table cannot be read: %v", err)
 	}
 	if len(left) > 0 {
 		return launcher.Fail(runstate.CodeInternal, nil, "they may be blocked in a device or a file system; look at them with ps",
-			"processes of %s cannot be killed: %s", c.Name, pids(left))
+			"processes of %s cannot be killed: %s", c.run.Name, pids(left))
 	}
-	for _, dir := range append(dirs, c.NodeDirs()...) {
+	for _, dir := range append(dirs, c.run.NodeDirs()...) {
 		if err := errors.Join(os.RemoveAll(rundir.Spilled(dir)), os.RemoveAll(dir)); err != nil {
-			return launcher.Fail(runstate.CodeInternal, err, "remove it yourself", "the temporary directory %s of %s cannot be removed: %v", dir, c.Name, err)
+			return launcher.Fail(runstate.CodeInternal, err, "remove it yourself", "the temporary directory %s of %s cannot be removed: %v", dir, c.run.Name, err)
 		}
 	}
 	return nil
@@ -108,7 +108,7 @@ func (c *cluster) sweep(ctx context.Context) error {
 func (c *cluster) kill(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deathLimit)
 	defer cancel()
-	_, err := proc.Kill(ctx, c.Markers())
+	_, err := proc.Kill(ctx, c.run.Markers())
 	return err
 }
 
@@ -122,7 +122,7 @@ func pids(ps []proc.Process) string {
 
 // conclude gives an orphaned cluster its result; one that was never committed vanishes.
 func (c *cluster) conclude(ctx context.Context, v runstate.Verdict) error {
-	lock, err := c.l.lock(ctx, c.Name)
+	lock, err := c.l.lock(ctx, c.run.Name)
 	if err != nil {
 		return err
 	}
@@ -131,13 +131,13 @@ func (c *cluster) conclude(ctx context.Context, v runstate.Verdict) error {
 }
 
 func (c *cluster) concludeLocked(ctx context.Context, v runstate.Verdict) error {
-	how, _, err := c.Look()
+	how, _, err := c.run.Look()
 	switch {
 	case err != nil:
 		return err
 	case how == rundir.Missing || how == rundir.Elsewhere || how == rundir.Living:
 		return nil
-	case !c.Committed():
+	case !c.run.Files.Committed():
 		return c.abandon(ctx)
 	case how == rundir.Ended:
 		return nil

@@ -19,9 +19,9 @@ func (l *Launcher) Examine(ctx context.Context, id launcher.ID, found launcher.E
 		found.Missing("run", err)
 		return
 	}
-	found.Spec(c.Record.Spec)
+	found.Spec(c.run.Record.Spec)
 	x := launcher.RunExaminer{Files: ownFiles{}, Found: found}
-	_ = x.Some(ctx, c.Dir, "run", rundir.RecordFile, rundir.ErrFile) && x.Attempt(ctx, c.Dir, "run")
+	_ = x.Some(ctx, c.run.Dir, "run", rundir.RecordFile, rundir.ErrFile) && x.Attempt(ctx, c.run.Dir, "run")
 }
 
 // ownFiles are files of this machine.

@@ -49,20 +49,20 @@ func TestExamine(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := leave(t, l, "dev", l.host, time.Hour, map[string]any{keeper.StateFile: dead("dev"), keeper.OrdersFile: "orders", keeper.SecretsFile: map[string]string{"A": "value of A"}})
-	node := c.Path(keeper.NodesDir, "head-0")
-	if err := errors.Join(os.MkdirAll(node, 0o700), os.MkdirAll(c.Path(keeper.JobsDir), 0o700)); err != nil {
+	node := c.run.Path(keeper.NodesDir, "head-0")
+	if err := errors.Join(os.MkdirAll(node, 0o700), os.MkdirAll(c.run.Path(keeper.JobsDir), 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	for path, text := range map[string]string{
-		c.Path(keeper.TokenFile): "the token\n", c.Path(keeper.RayTokenPrefix + "1"): "ray's token", c.Path(keeper.KeeperLog): "it began", c.Path(keeper.DriverLog): "the user's",
-		c.Path("package-1.zip"): "zip", filepath.Join(node, "raylet.out"): "raylet", filepath.Join(node, "job-driver-dev-1.log.from-3"): "the user's", filepath.Join(node, "worker-1.out"): "the user's",
-		c.Path(keeper.JobsDir, "a.log"): "the user's",
+		c.run.Path(keeper.TokenFile): "the token\n", c.run.Path(keeper.RayTokenPrefix + "1"): "ray's token", c.run.Path(keeper.KeeperLog): "it began", c.run.Path(keeper.DriverLog): "the user's",
+		c.run.Path("package-1.zip"): "zip", filepath.Join(node, "raylet.out"): "raylet", filepath.Join(node, "job-driver-dev-1.log.from-3"): "the user's", filepath.Join(node, "worker-1.out"): "the user's",
+		c.run.Path(keeper.JobsDir, "a.log"): "the user's",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(os.Symlink(c.Path(keeper.TokenFile), filepath.Join(node, "gcs_server.out")), syscall.Mkfifo(filepath.Join(node, "pipe.log"), 0o600)); err != nil {
+	if err := errors.Join(os.Symlink(c.run.Path(keeper.TokenFile), filepath.Join(node, "gcs_server.out")), syscall.Mkfifo(filepath.Join(node, "pipe.log"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	for _, users := range []bool{false, true} {

@@ -34,7 +34,7 @@ func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequ
 	if err != nil {
 		return 0, err
 	}
-	cmd := exec.CommandContext(ctx, lookPath(e.Command[0], filepath.Dir(c.Record.Python)), e.Command[1:]...)
+	cmd := exec.CommandContext(ctx, lookPath(e.Command[0], filepath.Dir(c.run.Record.Python)), e.Command[1:]...)
 	cmd.Cancel = func() error { return endGently(ctx, cmd.Process) }
 	cmd.Args[0] = e.Command[0]
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = env, e.Stdin, e.Stdout, e.Stderr
@@ -80,7 +80,7 @@ func cannotRun(command string, err error) error {
 
 // environment is what `ray start` got, and how Ray's own tools find the cluster.
 func (c *cluster) environment(st *runstate.State) ([]string, error) {
-	bin := filepath.Dir(c.Record.Python)
+	bin := filepath.Dir(c.run.Record.Python)
 	env := append(environmentWithout(rundir.MarkerName, rundir.NodeMarkerName, "RAY_AUTH_TOKEN"),
 		"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
 		"RAY_ADDRESS="+st.Head.Address, "RAY_API_SERVER_ADDRESS="+st.Head.Dashboard,
@@ -88,7 +88,7 @@ func (c *cluster) environment(st *runstate.State) ([]string, error) {
 	)
 	mode := "disabled"
 	if st.Head.Token && st.Head.Address != "" { // else there is no head yet, and nobody to send a token to
-		_, path, err := c.RayToken(st.Head)
+		_, path, err := c.run.Files.RayToken(st.Head)
 		if err != nil {
 			return nil, c.notReady("head")
 		}
@@ -96,16 +96,16 @@ func (c *cluster) environment(st *runstate.State) ([]string, error) {
 		env = append(env, "RAY_AUTH_TOKEN_PATH="+path)
 	}
 	env = append(env, "RAY_AUTH_MODE="+mode)
-	for k, v := range c.Record.Spec.Env {
+	for k, v := range c.run.Record.Spec.Env {
 		env = append(env, k+"="+v)
 	}
 	secrets := map[string]string{}
-	b, err := os.ReadFile(c.Path(keeper.SecretsFile))
+	b, err := os.ReadFile(c.run.Path(keeper.SecretsFile))
 	if err == nil {
 		err = json.Unmarshal(b, &secrets)
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, launcher.Fail(runstate.CodeInternal, err, "", "the secrets of %s cannot be read", c.Name)
+		return nil, launcher.Fail(runstate.CodeInternal, err, "", "the secrets of %s cannot be read", c.run.Name)
 	}
 	for k, v := range secrets {
 		env = append(env, k+"="+v)
@@ -136,5 +136,5 @@ func (l *Launcher) FindTools(_ context.Context, id launcher.ID) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	return filepath.Dir(c.Record.Python), nil
+	return filepath.Dir(c.run.Record.Python), nil
 }

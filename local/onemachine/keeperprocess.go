@@ -27,26 +27,26 @@ func (c *cluster) startKeeper(plan machine.Plan) (*keeperProcess, error) {
 	if err != nil {
 		return nil, rundir.WriteFailed(c.l.scripts, err)
 	}
-	said, err := os.OpenFile(c.Path(rundir.ErrFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	said, err := os.OpenFile(c.run.Path(rundir.ErrFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, rundir.WriteFailed(c.Dir, err)
+		return nil, rundir.WriteFailed(c.run.Dir, err)
 	}
 	defer said.Close()
 	reader, writer, err := os.Pipe()
 	if err != nil {
-		return nil, launcher.Fail(runstate.CodeConfig, err, "close some programs or raise `ulimit -n`", "cannot start the keeper of %s: %v", c.Name, err)
+		return nil, launcher.Fail(runstate.CodeConfig, err, "close some programs or raise `ulimit -n`", "cannot start the keeper of %s: %v", c.run.Name, err)
 	}
 	defer reader.Close()
-	argv := keeperCommand(plan.Env.Python, program, c.Dir)
+	argv := keeperCommand(plan.Env.Python, program, c.run.Dir)
 	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // the keeper outlives this call and this process
 	// A launch from within another cluster must not carry that cluster's marks.
-	cmd.Env = append(Environment(), rundir.MarkerName+"="+c.Record.Mark)
+	cmd.Env = append(Environment(), rundir.MarkerName+"="+c.run.Record.Mark)
 	cmd.Dir = "/" // the keeper keeps no directory busy
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = reader, said, said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		writer.Close()
-		return nil, launcher.Fail(runstate.CodeConfig, err, "check that it is a working Python", "cannot start the keeper of %s with %s: %v", c.Name, plan.Env.Python, err)
+		return nil, launcher.Fail(runstate.CodeConfig, err, "check that it is a working Python", "cannot start the keeper of %s with %s: %v", c.run.Name, plan.Env.Python, err)
 	}
 	ended, cancel := context.WithCancel(context.Background())
 	go func() {

@@ -36,8 +36,8 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.P
 	}
 	defer lock.Release()
 	c := l.cluster(s.Name)
-	if exists, err := l.existing(ctx, c.ID(), s); exists || err != nil {
-		return c.ID(), err
+	if exists, err := l.existing(ctx, c.run.ID(), s); exists || err != nil {
+		return c.run.ID(), err
 	}
 	if err := l.on.Require(ctx); err != nil {
 		return "", err
@@ -50,7 +50,7 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.P
 	if err := c.create(ctx, plan, p, began); err != nil {
 		return "", err
 	}
-	return c.ID(), nil
+	return c.run.ID(), nil
 }
 
 // Validate finds what Launch refuses, see launcher.Launcher.
@@ -149,19 +149,19 @@ func interrupted(ctx context.Context, name string) error {
 func (l *Launcher) existing(ctx context.Context, id launcher.ID, s *spec.ClusterSpec) (bool, error) {
 	c, err := l.open(id)
 	if errors.Is(err, launcher.ErrNotFound) {
-		return false, l.cluster(string(id)).Remove() // without a record it can only be the beginning of one
+		return false, l.cluster(string(id)).run.Remove() // without a record it can only be the beginning of one
 	}
 	if err != nil {
 		return false, err
 	}
-	how, st, err := c.Look()
+	how, st, err := c.run.Look()
 	if err != nil {
 		return false, err
 	}
 	if how == rundir.Elsewhere {
 		return false, c.notHere()
 	}
-	if !c.Committed() {
+	if !c.run.Files.Committed() {
 		return false, c.abandon(ctx)
 	}
 	if how == rundir.Orphaned {
@@ -173,7 +173,7 @@ func (l *Launcher) existing(ctx context.Context, id launcher.ID, s *spec.Cluster
 	if how == rundir.Ended {
 		return false, c.hasEnded()
 	}
-	if err := launcher.SameSpec(c.ID(), st, c.Record.Spec, s); err != nil {
+	if err := launcher.SameSpec(c.run.ID(), st, c.run.Record.Spec, s); err != nil {
 		return false, err
 	}
 	return true, nil
@@ -182,7 +182,7 @@ func (l *Launcher) existing(ctx context.Context, id launcher.ID, s *spec.Cluster
 // hasEnded refuses a name whose record is kept.
 func (c *cluster) hasEnded() error {
 	return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "choose another name, or replace it with --recreate",
-		"a cluster named %s has ended, and its record is kept until %s", c.Name, launcher.Stamp(c.KeptUntil()))
+		"a cluster named %s has ended, and its record is kept until %s", c.run.Name, launcher.Stamp(c.run.KeptUntil()))
 }
 
 // plan gathers what the orders follow from, and makes the Ray environment if it must.
@@ -198,7 +198,7 @@ func (l *Launcher) plan(ctx context.Context, c *cluster, s *spec.ClusterSpec, p 
 	if err != nil {
 		return machine.Plan{}, err
 	}
-	return machine.Plan{Spec: s, Env: env, Machine: machine.This(), Launcher: l.Name(), Start: l.on.Start(s.Name), OutputDir: c.Path(rundir.OutputName), TempRoot: root, Disconnect: p.EndOnDisconnect}, nil
+	return machine.Plan{Spec: s, Env: env, Machine: machine.This(), Launcher: l.Name(), Start: l.on.Start(s.Name), OutputDir: c.run.Path(rundir.OutputName), TempRoot: root, Disconnect: p.EndOnDisconnect}, nil
 }
 
 func (l *Launcher) environment(s *spec.ClusterSpec, progress func(launcher.Progress)) rayenv.Options {
@@ -224,30 +224,30 @@ const worthTelling = time.Second
 // create makes the run directory, starts the keeper, packs while Ray starts, and commits. Whatever fails, nothing stays.
 func (c *cluster) create(ctx context.Context, plan machine.Plan, p launcher.Payload, began time.Time) error {
 	r := rundir.Record{
-		Name: c.Name, Owner: c.l.owner, Host: c.l.host, Mark: rand.Text(), Created: time.Now().UTC(), Labels: plan.Spec.Labels,
+		Name: c.run.Name, Owner: c.l.owner, Host: c.l.host, Mark: rand.Text(), Created: time.Now().UTC(), Labels: plan.Spec.Labels,
 		Command: p.Command, EnvDir: plan.Env.Dir, Python: plan.Env.Python, Spec: plan.Spec,
 	}
 	if r.Created.Sub(began) >= worthTelling {
 		r.Began = &began
 	}
-	if err := c.Write(r, plan.Orders(), p.Secrets); err != nil {
-		return errors.Join(rundir.WriteFailed(c.Dir, err), c.Remove())
+	if err := c.run.Write(r, plan.Orders(), p.Secrets); err != nil {
+		return errors.Join(rundir.WriteFailed(c.run.Dir, err), c.run.Remove())
 	}
 	k, err := c.startKeeper(plan)
 	if err != nil {
-		return errors.Join(err, c.Remove())
+		return errors.Join(err, c.run.Remove())
 	}
 	err = c.commit(ctx, k, p)
 	k.hangUp() // end of file: after the commit the client is done, before it the launch is abandoned
 	if err == nil {
 		return nil
 	}
-	left := launcher.Left(c.abandon(context.WithoutCancel(ctx)), "its directory %s and its processes", c.Dir)
+	left := launcher.Left(c.abandon(context.WithoutCancel(ctx)), "its directory %s and its processes", c.run.Dir)
 	if left == nil {
 		<-k.ended.Done() // what may be left of the keeper by now are open files
 	}
 	if launcher.ExitCode(err) == runstate.CodeInterrupted {
-		return launcher.InterruptedLaunch(launcher.ID(c.Name), ctx.Err(), left)
+		return launcher.InterruptedLaunch(launcher.ID(c.run.Name), ctx.Err(), left)
 	}
 	return errors.Join(err, left)
 }
@@ -258,13 +258,13 @@ func (c *cluster) commit(ctx context.Context, k *keeperProcess, p launcher.Paylo
 	defer cancel(nil)
 	stop := context.AfterFunc(k.ended, func() { cancel(errKeeperEnded) }) //nolint:contextcheck // the keeper ends by itself
 	defer stop()
-	document, err := c.Pack(ctx, p)
+	document, err := c.run.Pack(ctx, p)
 	if err == nil {
 		err = ctx.Err()
 	}
 	if err == nil {
-		if err = c.Commit(document); err != nil {
-			err = rundir.WriteFailed(c.Dir, err)
+		if err = c.run.Files.Commit(document); err != nil {
+			err = rundir.WriteFailed(c.run.Dir, err)
 		}
 	}
 	if err == nil {
@@ -277,7 +277,7 @@ func (c *cluster) commit(ctx context.Context, k *keeperProcess, p launcher.Paylo
 	case errors.Is(context.Cause(ctx), errKeeperEnded):
 		return c.keeperFailure()
 	case ctx.Err() != nil:
-		return interrupted(ctx, c.Name)
+		return interrupted(ctx, c.run.Name)
 	default:
 		return err
 	}
@@ -296,13 +296,13 @@ func (c *cluster) untilCommitted(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for next := time.Now().Add(roomAfter); ; {
-		st, err := c.LastState()
+		st, err := c.run.LastState()
 		if err != nil || st != nil && st.Committed {
 			return err
 		}
 		if time.Now().After(next) {
-			if err := c.Room(); err != nil {
-				return rundir.WriteFailed(c.Dir, err)
+			if err := c.run.Files.Room(); err != nil {
+				return rundir.WriteFailed(c.run.Dir, err)
 			}
 			next = time.Now().Add(roomAfter)
 		}
@@ -316,16 +316,16 @@ func (c *cluster) untilCommitted(ctx context.Context) error {
 
 // keeperFailure is why the keeper ended before the commit, from its result or from what Python printed.
 func (c *cluster) keeperFailure() error {
-	if st, err := c.Result(); err == nil && st.Exit != nil {
-		return launcher.Fail(st.Exit.Code, nil, "", "%s did not start: %s", c.Name, st.Exit.Message)
+	if st, err := c.run.Files.Result(); err == nil && st.Exit != nil {
+		return launcher.Fail(st.Exit.Code, nil, "", "%s did not start: %s", c.run.Name, st.Exit.Message)
 	}
-	if err := c.Room(); err != nil {
-		return rundir.WriteFailed(c.Dir, err)
+	if err := c.run.Files.Room(); err != nil {
+		return rundir.WriteFailed(c.run.Dir, err)
 	}
 	why := "it printed nothing"
-	if b, err := os.ReadFile(c.Path(rundir.ErrFile)); err == nil && len(strings.TrimSpace(string(b))) > 0 {
+	if b, err := os.ReadFile(c.run.Path(rundir.ErrFile)); err == nil && len(strings.TrimSpace(string(b))) > 0 {
 		lines := strings.Split(strings.TrimSpace(string(b)), "\n")
 		why = strings.TrimSpace(lines[len(lines)-1])
 	}
-	return launcher.Fail(runstate.CodeStartFailed, nil, "check that "+c.Record.Python+" works", "the keeper of %s ended at once: %s", c.Name, why)
+	return launcher.Fail(runstate.CodeStartFailed, nil, "check that "+c.run.Record.Python+" works", "the keeper of %s ended at once: %s", c.run.Name, why)
 }

@@ -42,8 +42,8 @@ func (l *Launcher) outliving(names []string) map[string]bool {
 	var ended []*cluster
 	var markers []string
 	for _, name := range names {
-		if c, err := l.open(launcher.ID(name)); err == nil && c.HasResult() {
-			ended, markers = append(ended, c), append(markers, c.Markers()...)
+		if c, err := l.open(launcher.ID(name)); err == nil && c.run.HasResult() {
+			ended, markers = append(ended, c), append(markers, c.run.Markers()...)
 		}
 	}
 	alive := map[string]bool{}
@@ -51,8 +51,8 @@ func (l *Launcher) outliving(names []string) map[string]bool {
 		return alive
 	}
 	for _, c := range ended {
-		left, err := proc.Marked(c.Markers()...)
-		alive[c.Name] = err == nil && len(left) > 0
+		left, err := proc.Marked(c.run.Markers()...)
+		alive[c.run.Name] = err == nil && len(left) > 0
 	}
 	return alive
 }
@@ -67,7 +67,7 @@ func (l *Launcher) listed(name string, outlived bool) (launcher.Status, bool) {
 	if err != nil { // it may live
 		return launcher.Status{Name: name, Launcher: l.Name(), Phase: runstate.Lost, Attempt: 1, Unreachable: err.Error()}, true
 	}
-	how, st, err := c.Look()
+	how, st, err := c.run.Look()
 	toConclude := false
 	if err == nil && how == rundir.Orphaned {
 		if _, last, dead := l.leftBehind(name); dead {
@@ -79,7 +79,7 @@ func (l *Launcher) listed(name string, outlived bool) (launcher.Status, bool) {
 		s.Unreachable = err.Error()
 		return s, true
 	}
-	if how == rundir.Missing || l.overdue(name) || how == rundir.Beginning && l.nobodyLaunches(name) && !c.IsHere() || how == rundir.Ended && !c.Committed() {
+	if how == rundir.Missing || l.overdue(name) || how == rundir.Beginning && l.nobodyLaunches(name) && !c.run.IsHere() || how == rundir.Ended && !c.run.Files.Committed() {
 		return launcher.Status{}, false
 	}
 	switch {
@@ -97,7 +97,7 @@ func (l *Launcher) lockPath(name string) string { return filepath.Join(l.locks, 
 func (l *Launcher) sessions() map[string]bool {
 	out := map[string]bool{}
 	for _, name := range l.names() {
-		if st, err := l.cluster(name).LastState(); err == nil && st != nil && st.Head.Session != "" {
+		if st, err := l.cluster(name).run.LastState(); err == nil && st != nil && st.Head.Session != "" {
 			out[st.Head.Session] = true
 		}
 	}

@@ -56,7 +56,7 @@ func (l *Launcher) repair(ctx context.Context, name string) error {
 	if why == "" {
 		return nil
 	}
-	if err := c.Remove(); err != nil {
+	if err := c.run.Remove(); err != nil {
 		return err
 	}
 	lock.Remove()
@@ -69,11 +69,11 @@ func (l *Launcher) leftBehind(name string) (c *cluster, st *runstate.State, dead
 	if err != nil {
 		return nil, nil, false
 	}
-	how, st, err := c.Look()
+	how, st, err := c.run.Look()
 	if err != nil || how != rundir.Orphaned {
 		return c, st, false
 	}
-	left, err := proc.Marked(c.Markers()...)
+	left, err := proc.Marked(c.run.Markers()...)
 	return c, st, err == nil && len(left) == 0
 }
 
@@ -83,13 +83,13 @@ func (l *Launcher) prunable(name string) (*cluster, string) {
 	if err != nil {
 		return nil, ""
 	}
-	if how, _, err := c.Look(); err != nil || how != rundir.Ended {
+	if how, _, err := c.run.Look(); err != nil || how != rundir.Ended {
 		return c, ""
 	}
 	switch {
-	case !c.Committed():
+	case !c.run.Files.Committed():
 		return c, "its client died before the launch was committed"
-	case time.Now().After(c.KeptUntil()):
+	case time.Now().After(c.run.KeptUntil()):
 		return c, "lifetime.keep has passed"
 	}
 	return c, ""

@@ -27,16 +27,16 @@ func leave(t *testing.T, l *Launcher, name, host string, keep time.Duration, fil
 	t.Helper()
 	c := l.cluster(name)
 	k := units.Duration(keep)
-	c.Record = rundir.Record{Name: name, Host: host, Mark: "none of " + name, Created: time.Now(), Spec: spec.For(&spec.ClusterSpec{Name: name, Lifetime: spec.Lifetime{Keep: &k}}, localspec.Name)}
-	if err := os.MkdirAll(c.Path(rundir.OutputName), 0o700); err != nil {
+	c.run.Record = rundir.Record{Name: name, Host: host, Mark: "none of " + name, Created: time.Now(), Spec: spec.For(&spec.ClusterSpec{Name: name, Lifetime: spec.Lifetime{Keep: &k}}, localspec.Name)}
+	if err := os.MkdirAll(c.run.Path(rundir.OutputName), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for file, content := range files {
-		if err := writeFile(c.Path(file), content); err != nil {
+		if err := writeFile(c.run.Path(file), content); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := writeFile(c.Path(rundir.RecordFile), c.Record); err != nil {
+	if err := writeFile(c.run.Path(rundir.RecordFile), c.run.Record); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -93,11 +93,11 @@ func TestRecordsAreKeptAndPruned(t *testing.T) {
 	abandoned := leave(t, l, "abandoned", l.host, time.Hour, map[string]any{keeper.ResultFile: finished("abandoned")})
 	before := time.Now().Add(-2 * time.Hour)
 	for _, c := range []*cluster{old, kept} {
-		if err := os.Chtimes(c.Path(keeper.ResultFile), before, before); err != nil {
+		if err := os.Chtimes(c.run.Path(keeper.ResultFile), before, before); err != nil {
 			t.Fatal(err)
 		}
 	}
-	precious := old.Path(rundir.OutputName, "checkpoint")
+	precious := old.run.Path(rundir.OutputName, "checkpoint")
 	if err := os.WriteFile(precious, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -105,15 +105,15 @@ func TestRecordsAreKeptAndPruned(t *testing.T) {
 		t.Errorf("listed: %v, want kept and, for a moment, none", got)
 	}
 	for _, c := range []*cluster{old, abandoned} {
-		if _, err := os.Stat(c.Path(rundir.RecordFile)); err != nil {
-			t.Errorf("%s went because somebody listed: %v", c.Name, err)
+		if _, err := os.Stat(c.run.Path(rundir.RecordFile)); err != nil {
+			t.Errorf("%s went because somebody listed: %v", c.run.Name, err)
 		}
 	}
 	launcher.ReconcileBeside(t.Context(), l, "new", l.log)
 	if _, err := os.Stat(precious); err != nil {
 		t.Errorf("the driver's output was removed: %v", err)
 	}
-	if _, err := os.Stat(abandoned.Dir); err == nil {
+	if _, err := os.Stat(abandoned.run.Dir); err == nil {
 		t.Error("a launch that was given up is still there")
 	}
 	if _, err := l.Result(t.Context(), "old"); !errors.Is(err, launcher.ErrNotFound) {
@@ -137,13 +137,13 @@ func TestListOnlyReads(t *testing.T) {
 		if living, err := l.List(t.Context(), launcher.Selector{}); err != nil || len(living) != 0 {
 			t.Errorf("%s it lives: %+v, %v", kind, living, err)
 		}
-		for _, path := range []string{c.Path(keeper.TokenFile), c.Path(keeper.RayTokenPrefix + "2"), begun.Path(rundir.RecordFile)} {
+		for _, path := range []string{c.run.Path(keeper.TokenFile), c.run.Path(keeper.RayTokenPrefix + "2"), begun.run.Path(rundir.RecordFile)} {
 			if _, err := os.Stat(path); (err == nil) != (kind == "before") {
 				t.Errorf("%s: %s: %v", kind, path, err)
 			}
 		}
-		if c.HasResult() != (kind == "after") {
-			t.Errorf("%s: there is a result: %v", kind, c.HasResult())
+		if c.run.HasResult() != (kind == "after") {
+			t.Errorf("%s: there is a result: %v", kind, c.run.HasResult())
 		}
 		launcher.ReconcileBeside(t.Context(), l, "new", l.log)
 	}
@@ -153,11 +153,11 @@ func TestListOnlyReads(t *testing.T) {
 func TestOrphanGetsItsResult(t *testing.T) {
 	l := testLauncher(t)
 	c := leave(t, l, "o", l.host, time.Hour, map[string]any{keeper.StateFile: dead("o"), keeper.CommitFile: keeper.Commit{}, keeper.TokenFile: "secret", keeper.RayTokenPrefix + "2": "secret"})
-	logs := c.Path(keeper.NodesDir, "head-0")
+	logs := c.run.Path(keeper.NodesDir, "head-0")
 	if err := os.MkdirAll(logs, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for path, text := range map[string]string{c.Path(keeper.DriverLog): "first\n", filepath.Join(logs, "job-driver-o-1.log.from-6"): "second\n"} {
+	for path, text := range map[string]string{c.run.Path(keeper.DriverLog): "first\n", filepath.Join(logs, "job-driver-o-1.log.from-6"): "second\n"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +177,7 @@ func TestOrphanGetsItsResult(t *testing.T) {
 		if text, err := io.ReadAll(log); err != nil || string(text) != "st\nsecond\n" || log.Close() != nil {
 			t.Errorf("%s: output %q, %v", kind, text, err)
 		}
-		for _, path := range []string{c.Path(keeper.TokenFile), c.Path(keeper.RayTokenPrefix + "2"), filepath.Join(logs, "job-driver-o-1.log.from-6")} {
+		for _, path := range []string{c.run.Path(keeper.TokenFile), c.run.Path(keeper.RayTokenPrefix + "2"), filepath.Join(logs, "job-driver-o-1.log.from-6")} {
 			if _, err := os.Stat(path); (err == nil) != (kind == "read") {
 				t.Errorf("%s: %s: %v", kind, path, err)
 			}
@@ -203,7 +203,7 @@ func TestOtherMachinesClusterIsLeftAlone(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0].Unreachable == "" {
 		t.Errorf("list: %+v, %v", all, err)
 	}
-	if _, err := l.Reconcile(t.Context(), launcher.Scope{}); err != nil || c.HasResult() {
+	if _, err := l.Reconcile(t.Context(), launcher.Scope{}); err != nil || c.run.HasResult() {
 		t.Errorf("collect: %v", err)
 	}
 }
@@ -213,13 +213,13 @@ func TestUnreadableIsLeftAlone(t *testing.T) {
 	l := testLauncher(t)
 	bare := func(name string, files map[string]any) *cluster {
 		c := leave(t, l, name, l.host, time.Hour, files)
-		if err := os.Remove(c.Path(rundir.OutputName)); err != nil {
+		if err := os.Remove(c.run.Path(rundir.OutputName)); err != nil {
 			t.Fatal(err)
 		}
 		return c
 	}
 	broken := func(c *cluster, file string) *cluster {
-		if err := os.WriteFile(c.Path(file), []byte(`{"na`), 0o600); err != nil {
+		if err := os.WriteFile(c.run.Path(file), []byte(`{"na`), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return c
@@ -231,10 +231,10 @@ func TestUnreadableIsLeftAlone(t *testing.T) {
 		bare("lost", map[string]any{keeper.CommitFile: keeper.Commit{}}), // its record is, its keeper lives
 	}
 	lost := left[3]
-	if err := os.Remove(lost.Path(rundir.RecordFile)); err != nil {
+	if err := os.Remove(lost.run.Path(rundir.RecordFile)); err != nil {
 		t.Fatal(err)
 	}
-	living := exec.Command("sh", "-c", "read x", "keeper.pyz", "keeper", lost.Dir)
+	living := exec.Command("sh", "-c", "read x", "keeper.pyz", "keeper", lost.run.Dir)
 	in, err := living.StdinPipe()
 	if err == nil {
 		err = living.Start()
@@ -245,7 +245,7 @@ func TestUnreadableIsLeftAlone(t *testing.T) {
 	defer living.Wait() // it gets the signal to end
 	defer in.Close()
 	rest := bare("rest", nil)
-	if err := os.Remove(rest.Path(rundir.RecordFile)); err != nil {
+	if err := os.Remove(rest.run.Path(rundir.RecordFile)); err != nil {
 		t.Fatal(err)
 	}
 	found, err := l.Reconcile(t.Context(), launcher.Scope{})
@@ -253,11 +253,11 @@ func TestUnreadableIsLeftAlone(t *testing.T) {
 		t.Errorf("collected %+v", found)
 	}
 	for _, c := range left {
-		if err == nil || !strings.Contains(err.Error(), c.Dir) {
-			t.Errorf("%s is not named: %v", c.Name, err)
+		if err == nil || !strings.Contains(err.Error(), c.run.Dir) {
+			t.Errorf("%s is not named: %v", c.run.Name, err)
 		}
-		if entries, _ := os.ReadDir(c.Dir); len(entries) == 0 {
-			t.Errorf("%s was removed", c.Name)
+		if entries, _ := os.ReadDir(c.run.Dir); len(entries) == 0 {
+			t.Errorf("%s was removed", c.run.Name)
 		}
 	}
 	if got := listed(t, l); !slices.Contains(got, "record") || !slices.Contains(got, "state") {
@@ -269,10 +269,10 @@ func TestUnreadableIsLeftAlone(t *testing.T) {
 func TestInstallingCounts(t *testing.T) {
 	l := testLauncher(t)
 	c := leave(t, l, "a", l.host, time.Hour, map[string]any{keeper.ResultFile: finished("a")})
-	began := c.Record.Created.Add(-40 * time.Second)
-	c.Record.Began = &began
+	began := c.run.Record.Created.Add(-40 * time.Second)
+	c.run.Record.Began = &began
 	st := finished("a")
-	st.Since = c.Record.Created.Add(time.Second)
+	st.Since = c.run.Record.Created.Add(time.Second)
 	rc := launcher.NewReceipt(launcher.NewResult(c.status(rundir.Ended, &st), launcher.LogInfo{}, nil))
 	if d := rc.Durations; d.Installing != 40 || d.Total != 41 || !rc.Created.Equal(began) || len(rc.Timeline) != 2 {
 		t.Errorf("%+v of %v", d, rc.Timeline)
@@ -288,7 +288,7 @@ func TestOneStatus(t *testing.T) {
 	leave(t, l, "elsewhere", "another", time.Hour, map[string]any{keeper.StateFile: dead("elsewhere"), keeper.CommitFile: commit})
 	outlived := leave(t, l, "outlived", l.host, time.Hour, map[string]any{keeper.ResultFile: finished("outlived"), keeper.StateFile: finished("outlived"), keeper.CommitFile: commit})
 	rest := exec.CommandContext(t.Context(), "sleep", "600")
-	rest.Env = outlived.Markers()
+	rest.Env = outlived.run.Markers()
 	if err := rest.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -25,12 +25,12 @@ func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
 	}
 	c := l.cluster(s.Name)
 	env := rayenv.Planned(l.environment(s, nil))
-	orders, err := json.MarshalIndent(machine.Plan{Spec: s, Env: env, Machine: machine.This(), Launcher: l.Name(), Start: l.on.Start(s.Name), OutputDir: c.Path(rundir.OutputName), TempRoot: root}.Orders(), "", "  ")
+	orders, err := json.MarshalIndent(machine.Plan{Spec: s, Env: env, Machine: machine.This(), Launcher: l.Name(), Start: l.on.Start(s.Name), OutputDir: c.run.Path(rundir.OutputName), TempRoot: root}.Orders(), "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode the orders: %w", err)
 	}
 	program := filepath.Join(l.scripts, keeperzip.Directory(), keeperzip.File)
-	line := shellescape.QuoteCommand(keeperCommand(env.Python, program, c.Dir))
+	line := shellescape.QuoteCommand(keeperCommand(env.Python, program, c.run.Dir))
 	return []launcher.File{
 		{Name: keeper.OrdersFile, Content: append(orders, '\n')},
 		{Name: "keeper.sh", Content: []byte("#!/bin/sh\n# Run detached, with a pipe to the client as standard input.\n" + line + "\n")},

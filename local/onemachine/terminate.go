@@ -25,7 +25,7 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 		return err
 	}
 	for ctx.Err() == nil {
-		how, st, err := c.Look()
+		how, st, err := c.run.Look()
 		switch {
 		case err != nil:
 			return err
@@ -37,7 +37,7 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 			return c.sweep(ctx)
 		case how == rundir.Orphaned:
 			err = c.conclude(ctx, lost())
-		case how == rundir.Beginning && l.nobodyLaunches(c.Name):
+		case how == rundir.Beginning && l.nobodyLaunches(c.run.Name):
 			err = c.conclude(ctx, lost())
 		case how == rundir.Beginning || st.Keeper.URL == "":
 			sleep.For(ctx, lookEvery)
@@ -48,7 +48,7 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 			return err
 		}
 	}
-	return interrupted(ctx, c.Name)
+	return interrupted(ctx, c.run.Name)
 }
 
 // end sends the request to end to the keeper and waits until the cluster has ended.
@@ -64,8 +64,8 @@ func (c *cluster) end(ctx context.Context, st *runstate.State, end launcher.End)
 		return c.force(ctx, end, "the keeper does not answer: "+err.Error())
 	}
 	limit := endSlack
-	if !end.Now && c.Record.Spec.Job.Grace != nil {
-		limit += time.Duration(*c.Record.Spec.Job.Grace)
+	if !end.Now && c.run.Record.Spec.Job.Grace != nil {
+		limit += time.Duration(*c.run.Record.Spec.Job.Grace)
 	}
 	wait, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -75,7 +75,7 @@ func (c *cluster) end(ctx context.Context, st *runstate.State, end launcher.End)
 		}
 	}
 	for wait.Err() == nil {
-		if how, _, err := c.Look(); err != nil || how != rundir.Living {
+		if how, _, err := c.run.Look(); err != nil || how != rundir.Living {
 			return err
 		}
 		sleep.For(wait, lookEvery)
@@ -86,12 +86,12 @@ func (c *cluster) end(ctx context.Context, st *runstate.State, end launcher.End)
 // force ends the cluster without its keeper, if the cluster still exists.
 func (c *cluster) force(ctx context.Context, end launcher.End, why string) error {
 	if ctx.Err() != nil {
-		return interrupted(ctx, c.Name)
+		return interrupted(ctx, c.run.Name)
 	}
-	if how, _, err := c.Look(); err != nil || how != rundir.Living {
+	if how, _, err := c.run.Look(); err != nil || how != rundir.Living {
 		return err
 	}
-	c.l.log.Warn("killing the cluster", "cluster", c.Name, "reason", why)
+	c.l.log.Warn("killing the cluster", "cluster", c.run.Name, "reason", why)
 	if err := c.kill(ctx); err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (l *Launcher) Forget(ctx context.Context, id launcher.ID) error {
 	if err != nil {
 		return err
 	}
-	lock, err := l.lock(ctx, c.Name)
+	lock, err := l.lock(ctx, c.run.Name)
 	if err != nil {
 		return err
 	}
@@ -119,16 +119,16 @@ func (l *Launcher) Forget(ctx context.Context, id launcher.ID) error {
 	if err := c.concludeLocked(ctx, lost()); err != nil {
 		return err
 	}
-	switch how, _, err := c.Look(); {
+	switch how, _, err := c.run.Look(); {
 	case err != nil:
 		return err
 	case how == rundir.Elsewhere:
 		return c.notHere()
 	case how == rundir.Living:
-		return launcher.NotEnded(c.ID())
+		return launcher.NotEnded(c.run.ID())
 	}
 	if err := c.sweep(ctx); err != nil {
 		return err
 	}
-	return c.Remove()
+	return c.run.Remove()
 }

@@ -17,7 +17,7 @@ func (l *Launcher) Watch(ctx context.Context, id launcher.ID) (<-chan launcher.S
 	if err != nil {
 		return nil, err
 	}
-	if how, _, err := c.Look(); err != nil || how == rundir.Missing {
+	if how, _, err := c.run.Look(); err != nil || how == rundir.Missing {
 		if err == nil {
 			err = launcher.NotFound(id)
 		}
@@ -34,37 +34,37 @@ func (l *Launcher) Watch(ctx context.Context, id launcher.ID) (<-chan launcher.S
 
 // watcher sends the states of one cluster.
 type watcher struct {
-	*cluster
-	out   chan<- launcher.Status
-	last  int64 // revision sent; 0: none
-	begun bool
+	cluster *cluster
+	out     chan<- launcher.Status
+	last    int64 // revision sent; 0: none
+	begun   bool
 }
 
 func (w *watcher) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		how, st, err := w.Look()
+		how, st, err := w.cluster.run.Look()
 		switch {
 		case err != nil:
 			w.unreachable(ctx, st, err.Error())
 		case how == rundir.Ended:
 			if w.nothingLeft(ctx) {
-				w.send(ctx, w.status(rundir.Ended, st))
+				w.send(ctx, w.cluster.status(rundir.Ended, st))
 				return
 			}
-			w.send(ctx, w.left(st))
+			w.send(ctx, w.cluster.left(st))
 		case how == rundir.Missing:
-			w.send(ctx, w.vanished())
+			w.send(ctx, w.cluster.vanished())
 			return
 		case how == rundir.Orphaned:
 			if w.sendConcluded(ctx) { // killed long ago: some callers use only the first status
 				return
 			}
-			w.send(ctx, due(w.status(rundir.Orphaned, st), lost()))
+			w.send(ctx, due(w.cluster.status(rundir.Orphaned, st), lost()))
 			if w.nothingLeft(ctx) && w.sendConcluded(ctx) {
 				return
 			}
 		case how == rundir.Elsewhere:
-			w.unreachable(ctx, st, w.notHere().Error())
+			w.unreachable(ctx, st, w.cluster.notHere().Error())
 		case how == rundir.Beginning:
 			if w.begin(ctx) {
 				return
@@ -78,12 +78,12 @@ func (w *watcher) run(ctx context.Context) {
 // begin waits for the keeper's first word. If its client died before there was a keeper, nothing will come: true.
 func (w *watcher) begin(ctx context.Context) (last bool) {
 	if !w.begun {
-		w.send(ctx, w.status(rundir.Beginning, nil))
+		w.send(ctx, w.cluster.status(rundir.Beginning, nil))
 		w.begun = true
 	}
-	if w.l.nobodyLaunches(w.Name) {
-		if how, _, err := w.Look(); err == nil && how == rundir.Beginning && !w.IsHere() {
-			w.send(ctx, w.dead(nil))
+	if w.cluster.l.nobodyLaunches(w.cluster.run.Name) {
+		if how, _, err := w.cluster.run.Look(); err == nil && how == rundir.Beginning && !w.cluster.run.IsHere() {
+			w.send(ctx, w.cluster.dead(nil))
 			return true
 		}
 	}
@@ -93,7 +93,7 @@ func (w *watcher) begin(ctx context.Context) (last bool) {
 
 // dead is the last status of a cluster of which nothing lives, and which has no result yet.
 func (c *cluster) dead(st *runstate.State) launcher.Status {
-	if !c.Committed() {
+	if !c.run.Files.Committed() {
 		return due(c.vanished(), runstate.GivenUp())
 	}
 	return due(c.status(rundir.Ended, c.concluded(st, lost())), lost())
@@ -107,9 +107,9 @@ func due(s launcher.Status, v runstate.Verdict) launcher.Status {
 
 // sendConcluded sends the last status of a cluster whose keeper was killed, unless it has a result meanwhile.
 func (w *watcher) sendConcluded(ctx context.Context) bool {
-	_, st, dead := w.l.leftBehind(w.Name)
+	_, st, dead := w.cluster.l.leftBehind(w.cluster.run.Name)
 	if dead {
-		w.send(ctx, w.dead(st))
+		w.send(ctx, w.cluster.dead(st))
 	}
 	return dead
 }
@@ -124,7 +124,7 @@ func (c *cluster) left(st *runstate.State) launcher.Status {
 // follow sends states from the keeper's API until it does not answer.
 func (w *watcher) follow(ctx context.Context, st *runstate.State) {
 	w.sendState(ctx, st)
-	client, err := w.client(st)
+	client, err := w.cluster.client(st)
 	if err != nil {
 		sleep.For(ctx, lookEvery) // it has no address yet
 		return
@@ -136,7 +136,7 @@ func (w *watcher) follow(ctx context.Context, st *runstate.State) {
 		}
 		w.sendState(ctx, next)
 	}
-	if how, st, err := w.Look(); err == nil && how == rundir.Living && st.Exit == nil && ctx.Err() == nil {
+	if how, st, err := w.cluster.run.Look(); err == nil && how == rundir.Living && st.Exit == nil && ctx.Err() == nil {
 		w.unreachable(ctx, st, "the keeper does not answer")
 	} else {
 		sleep.For(ctx, lookEvery) // its state is final: it ends within milliseconds
@@ -147,13 +147,13 @@ func (w *watcher) follow(ctx context.Context, st *runstate.State) {
 func (w *watcher) sendState(ctx context.Context, st *runstate.State) {
 	if st.Revision > w.last && st.Exit == nil {
 		w.last = st.Revision
-		w.send(ctx, w.status(rundir.Living, st))
+		w.send(ctx, w.cluster.status(rundir.Living, st))
 	}
 }
 
 // unreachable sends a status with the error, and waits a moment before the next try.
 func (w *watcher) unreachable(ctx context.Context, st *runstate.State, why string) {
-	s := w.status(rundir.Living, st)
+	s := w.cluster.status(rundir.Living, st)
 	s.Unreachable = why
 	w.send(ctx, s)
 	sleep.For(ctx, time.Second)
@@ -170,7 +170,7 @@ func (w *watcher) send(ctx context.Context, s launcher.Status) {
 func (w *watcher) nothingLeft(ctx context.Context) bool {
 	soon, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	left, err := proc.Wait(soon, w.Markers())
+	left, err := proc.Wait(soon, w.cluster.run.Markers())
 	if err != nil {
 		w.unreachable(ctx, nil, err.Error())
 	}

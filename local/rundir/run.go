@@ -19,7 +19,7 @@ import (
 
 // Run is one run directory and its documents.
 type Run struct {
-	keeper.RunDir
+	Files  keeper.RunDir // what client, keeper and supervisors share in it
 	Name   string
 	Dir    string
 	Record Record
@@ -29,7 +29,7 @@ type Run struct {
 // At names a run below the directory of all runs, without reading it. host is this machine's name.
 func At(runs, name, host string) *Run {
 	dir := filepath.Join(runs, name)
-	return &Run{RunDir: keeper.RunDir(dir), Name: name, Dir: dir, host: host}
+	return &Run{Files: keeper.RunDir(dir), Name: name, Dir: dir, host: host}
 }
 
 // Open reads the record of a run; ErrNotFound if there is none.
@@ -129,7 +129,7 @@ func (r *Run) IsHere() bool {
 
 // LastState is the last state that the keeper has written; nil if there is none.
 func (r *Run) LastState() (*runstate.State, error) {
-	st, err := r.State()
+	st, err := r.Files.State()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil

@@ -30,7 +30,7 @@ func (r *Run) Write(record Record, orders *keeper.Orders, secrets map[string]str
 	if err := writeJSON(r.Path(RecordFile), r.Record); err != nil {
 		return err
 	}
-	return r.Prepare(orders, keeper.NewToken(), r.secrets(secrets))
+	return r.Files.Prepare(orders, keeper.NewToken(), r.secrets(secrets))
 }
 
 // Accept replaces the record's cluster file.
