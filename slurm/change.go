@@ -21,12 +21,12 @@ func (l *Launcher) Accepted(ctx context.Context, id launcher.ID) (*spec.ClusterS
 	if err != nil {
 		return nil, err
 	}
-	if over, err := c.Over(ctx); err != nil {
+	if ended, _, err := c.concludeIfEnded(ctx, time.Second); err != nil {
 		return nil, err
-	} else if over {
-		return nil, c.hasEnded()
+	} else if ended {
+		return nil, c.refuseKept()
 	}
-	return c.Record.Spec, nil
+	return c.run.Record.Spec, nil
 }
 
 // Accept replaces the file in the record.
@@ -35,7 +35,7 @@ func (l *Launcher) Accept(ctx context.Context, id launcher.ID, s *spec.ClusterSp
 	if err != nil {
 		return err
 	}
-	return c.Accept(ctx, s)
+	return c.run.Accept(ctx, s)
 }
 
 // Extended moves the time limits of the cluster's jobs if they fall before the keeper's. To raise them most sites leave to administrators (scontrol(1),
@@ -49,7 +49,7 @@ func (l *Launcher) Extended(ctx context.Context, id launcher.ID, d runstate.Dead
 	if err != nil {
 		return l.site.Unreachable(err)
 	}
-	main := slices.IndexFunc(jobs, func(j controller.Job) bool { return j.ID == c.Current.Job && !j.Ended() })
+	main := slices.IndexFunc(jobs, func(j controller.Job) bool { return j.ID == c.run.Current.Job && !j.Ended() })
 	if main < 0 {
 		return launcher.NotFound(id)
 	}
@@ -62,7 +62,7 @@ func (l *Launcher) Extended(ctx context.Context, id launcher.ID, d runstate.Dead
 // raiseCompanions lets companion jobs go on, too, as long as their partitions allow. A node of an elastic group for which that is refused is drained before
 // its job ends, and replaced; the gang of an early head is not.
 func (c *cluster) raiseCompanions(ctx context.Context, jobs []controller.Job, until *time.Time) error {
-	if !script.HasCompanions(c.Record.Spec) {
+	if !script.HasCompanions(c.run.Record.Spec) {
 		return nil
 	}
 	partitions, err := c.l.site.Partitions(ctx)
@@ -70,7 +70,7 @@ func (c *cluster) raiseCompanions(ctx context.Context, jobs []controller.Job, un
 		return c.l.site.Unreachable(err)
 	}
 	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j controller.Job) bool {
-		return j.Name != script.CompanionName(c.Record.Spec, c.Record.Nonce) || j.Ended()
+		return j.Name != script.CompanionName(c.run.Record.Spec, c.run.Record.Nonce) || j.Ended()
 	})
 	// The elements of a job array that wait, and the one that starts last, have the array's id, which is the lowest. A change by it is one of all elements
 	// (measured: 24.11): the others have theirs after it.
@@ -80,10 +80,10 @@ func (c *cluster) raiseCompanions(ctx context.Context, jobs []controller.Job, un
 		if !later {
 			continue
 		}
-		if err := c.l.site.Extend(ctx, j.ID, limit); err != nil && c.Record.Spec.Head.Early {
-			return launcher.Fail(runstate.CodePermission, err, "ask your site's administrators to raise its limit", "Slurm still ends job %d of %s at %s: %v", j.ID, c.Name, launcher.Stamp(j.End), err)
+		if err := c.l.site.Extend(ctx, j.ID, limit); err != nil && c.run.Record.Spec.Head.Early {
+			return launcher.Fail(runstate.CodePermission, err, "ask your site's administrators to raise its limit", "Slurm still ends job %d of %s at %s: %v", j.ID, c.run.Name, launcher.Stamp(j.End), err)
 		} else if err != nil {
-			c.l.log.Debug("a node's job is not extended", "cluster", c.Name, "job", j.ID, "error", err)
+			c.l.log.Debug("a node's job is not extended", "cluster", c.run.Name, "job", j.ID, "error", err)
 		}
 	}
 	return nil
@@ -121,7 +121,7 @@ func (c *cluster) latest(deadline *time.Time) *time.Time {
 	if deadline == nil {
 		return nil
 	}
-	end := deadline.Add(script.PlanOf(c.Run, 0).AfterMax())
+	end := deadline.Add(script.PlanOf(c.run, 0).AfterMax())
 	return &end
 }
 
@@ -137,14 +137,14 @@ func (c *cluster) raise(ctx context.Context, j controller.Job, until *time.Time)
 	if endless(j) {
 		return nil
 	}
-	if c.Inside() {
+	if c.inside() {
 		return launcher.Fail(runstate.CodePermission, nil, fmt.Sprintf("rayctl does not change an allocation that it did not make: `scontrol update JobId=%d TimeLimit=%s`, or ask your site's administrators", j.ID, limit),
-			"job %d, in which %s is, ends at %s", j.ID, c.Name, launcher.Stamp(j.End))
+			"job %d, in which %s is, ends at %s", j.ID, c.run.Name, launcher.Stamp(j.End))
 	}
 	err := c.l.site.Extend(ctx, j.ID, limit)
 	if err == nil {
 		return nil
 	}
 	return launcher.Fail(runstate.CodePermission, err, fmt.Sprintf("ask your site's administrators for `scontrol update JobId=%d TimeLimit=%s`", j.ID, limit),
-		"Slurm still ends %s at %s: %v", c.Name, launcher.Stamp(j.End), err)
+		"Slurm still ends %s at %s: %v", c.run.Name, launcher.Stamp(j.End), err)
 }

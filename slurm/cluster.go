@@ -2,17 +2,24 @@ package slurm
 
 import (
 	"context"
+	"time"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/slurm/batchjob"
+	"github.com/rayctl/rayctl/slurm/rundir"
 	"github.com/rayctl/rayctl/slurm/site"
 )
 
 // cluster is one run of the launcher, with its directory and its job.
 type cluster struct {
-	*batchjob.Job
 	l      *Launcher
+	run    *rundir.Run
 	around site.Around // the allocation that its launch is called in, where slurm.job is current
+
+	answered time.Time // when the controller was asked for the answer that askController has used last; zero: never
+	released time.Time // when Slurm released the nodes of a job that it has ended, or queued again; zero: it is not known
+
+	stepsLeft int // of a run inside somebody else's allocation, when Slurm was asked last
+	stepsAt   time.Time
 }
 
 // cluster names a run, without reading its files.
@@ -21,7 +28,7 @@ func (l *Launcher) cluster(ctx context.Context, name string) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cluster{Job: &batchjob.Job{Run: run, Site: l.site, Tunnels: l.tunnels}, l: l}, nil
+	return &cluster{l: l, run: run}, nil
 }
 
 // open reads a cluster; ErrNotFound if there is none.
@@ -30,10 +37,10 @@ func (l *Launcher) open(ctx context.Context, id launcher.ID) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Look(ctx); err != nil {
+	if err := c.run.Look(ctx); err != nil {
 		return nil, err
 	}
-	if c.Record == nil {
+	if c.run.Record == nil {
 		return nil, launcher.NotFound(id)
 	}
 	return c, nil

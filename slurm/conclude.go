@@ -1,10 +1,8 @@
-package batchjob
+package slurm
 
 import (
 	"context"
 	"time"
-
-	"k8s.io/utils/ptr"
 
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
@@ -12,168 +10,124 @@ import (
 	"github.com/rayctl/rayctl/slurm/script"
 )
 
-// Over reports whether the cluster has ended and holds nothing. It writes the result of one that ended without, so only commands that may write call it.
-func (b *Job) Over(ctx context.Context) (bool, error) {
-	over, _, err := b.OverOr(ctx, time.Second)
-	return over, err
+// outcome is whether and why a cluster has ended.
+type outcome struct {
+	ended bool           // it holds nothing; its record may be removed, too
+	job   controller.Job // of one that has not ended
+	// verdict is why a cluster ended that has no result, or whose result names the wrong cause. nil: the result stands as the keeper wrote it.
+	verdict *runstate.Verdict
 }
 
-// OverOr also returns the job of a cluster that has not ended, by an answer at most age old.
-func (b *Job) OverOr(ctx context.Context, age time.Duration) (bool, controller.Job, error) {
-	e, err := b.Outcome(ctx, age)
-	switch {
-	case err != nil || !e.Over || b.Record == nil:
-		return e.Over, e.Job, err
-	case b.Result == nil:
-		return true, e.Job, b.writeResult(ctx, *e.Verdict)
-	case e.Verdict != nil:
-		return true, e.Job, b.overrule(ctx, *e.Verdict)
-	default:
-		return true, e.Job, b.cleanUp(ctx)
-	}
-}
-
-// Outcome is whether and how a cluster has ended.
-type Outcome struct {
-	Over bool           // it holds nothing; its record may be removed, too
-	Job  controller.Job // of one that has not ended
-	// verdict is on a cluster that has ended without a result, or that is to overrule its result. nil: the result is as the keeper wrote it.
-	Verdict *runstate.Verdict
-}
-
-// Outcome changes nothing. Where the controller has no such job, it is queried again for BelieveAfter.
-func (b *Job) Outcome(ctx context.Context, age time.Duration) (e Outcome, err error) {
+// outcome finds the outcome from an answer of the controller at most age old, and changes nothing. Where the controller has no such job, it is queried again for believeAfter.
+func (c *cluster) outcome(ctx context.Context, age time.Duration) (o outcome, err error) {
 	began := time.Now()
 	for {
-		var f Fate
-		f, e.Job, err = b.Ask(ctx, age)
+		var f fate
+		f, o.job, err = c.askController(ctx, age)
 		switch {
-		case err != nil && b.Result != nil && b.ResultAge > time.Hour:
-			e.Over = true
-			return e, nil // the result is old enough: the controller's answer would change nothing
+		case err != nil && c.run.Result != nil && c.run.ResultAge > time.Hour:
+			o.ended = true
+			return o, nil // the result is old enough: the controller's answer would change nothing
 		case err != nil:
-			return e, b.Site.Unreachable(err)
-		case f == Alive:
-			return e, nil
-		case b.Result != nil:
-			e.Over, e.Verdict = true, b.Overruling(ctx, e.Job)
-			return e, nil
-		case f == Gone || time.Since(began) > BelieveAfter:
-			e.Over, e.Verdict = true, ptr.To(b.VerdictOn(ctx, f, e.Job))
-			return e, nil
+			return o, c.l.site.Unreachable(err)
+		case f == fateAlive:
+			return o, nil
+		case c.run.Result != nil:
+			o.ended, o.verdict = true, c.verdictOnResult(ctx, o.job)
+			return o, nil
+		case f == fateGone || time.Since(began) > believeAfter:
+			v := c.verdict(ctx, f, o.job)
+			o.ended, o.verdict = true, &v
+			return o, nil
 		}
-		sleep.For(ctx, AskAgain)
+		sleep.For(ctx, askAgain)
 		if err := ctx.Err(); err != nil {
-			return e, err
+			return o, err
 		}
-		if err := b.Look(ctx); err != nil {
-			return e, err
+		if err := c.run.Look(ctx); err != nil {
+			return o, err
 		}
-		if b.Record == nil {
-			e.Over = true
-			return e, nil
-		}
-	}
-}
-
-// VerdictOn a cluster without a result, whose job has ended or is not known any more.
-func (b *Job) VerdictOn(ctx context.Context, f Fate, j controller.Job) runstate.Verdict {
-	if f == Gone || b.Inside() {
-		return b.Verdict(ctx, j)
-	}
-	return runstate.Verdict{Cause: runstate.CauseLost, Message: "Slurm does not know its job any more"}
-}
-
-// Overruling is the verdict on a cluster whose keeper has written its result, and whose job has ended, where Slurm's record of why it ended is more precise. nil: the
-// keeper's result stands.
-func (b *Job) Overruling(ctx context.Context, j controller.Job) *runstate.Verdict {
-	e := b.Result.Exit
-	switch j.State {
-	case controller.StateCancelled, controller.StateTimeout, controller.StatePreempted, controller.StateNodeFail:
-		if e != nil && e.Cause == runstate.CauseInterrupted && runstate.BySignal(e.Message) {
-			return ptr.To(b.fateOf(ctx, j))
+		if c.run.Record == nil {
+			o.ended = true
+			return o, nil
 		}
 	}
-	return nil
 }
 
-// Final is the last state of a cluster that has ended, as it will stand in its record.
-func (b *Job) Final(v *runstate.Verdict) *runstate.State {
-	switch {
-	case b.Result == nil:
-		return b.Concluded(*v)
-	case v != nil:
-		runstate.Overrule(b.Result, *v)
+// concludeIfEnded concludes a cluster that has ended and holds nothing, so only commands that may write call it. It also returns the job of one that has not ended,
+// by an answer of the controller at most age old.
+func (c *cluster) concludeIfEnded(ctx context.Context, age time.Duration) (ended bool, job controller.Job, err error) {
+	o, err := c.outcome(ctx, age)
+	if err != nil || !o.ended || c.run.Record == nil {
+		return o.ended, o.job, err
 	}
-	return b.Result
+	return true, o.job, c.conclude(ctx, o.verdict)
 }
 
-// overrule ends a cluster that was between two attempts: the result of the last one gets another cause.
-func (b *Job) overrule(ctx context.Context, v runstate.Verdict) error {
-	if err := b.Overrule(ctx, v); err != nil {
-		return err
+// conclude writes the result of a cluster that has ended, and removes what must not outlive it. Where the keeper has written a result, a verdict changes its cause, and
+// without one it stays. If the keeper, or another client, writes one meanwhile, theirs stays.
+func (c *cluster) conclude(ctx context.Context, v *runstate.Verdict) error {
+	write := c.run.WriteResult
+	if c.run.Result != nil {
+		write = c.run.ReplaceResult
 	}
-	return b.cleanUp(ctx)
+	if c.run.Result == nil || v != nil {
+		if err := write(ctx, c.concluded(v)); err != nil {
+			return err
+		}
+	}
+	return c.cleanUp(ctx)
 }
 
-// Conclude ends a cluster that has ended without a result, or whose waiting job was cancelled.
-func (b *Job) Conclude(ctx context.Context, v runstate.Verdict) error {
-	if b.Result != nil {
-		return b.overrule(ctx, v)
+// concluded is the last state of a cluster that has ended, as conclude writes it. Where the keeper has written no result, the length of the output is not in it yet.
+func (c *cluster) concluded(v *runstate.Verdict) *runstate.State {
+	if c.run.Result != nil {
+		if v != nil {
+			runstate.Overrule(c.run.Result, *v)
+		}
+		return c.run.Result
 	}
-	return b.writeResult(ctx, v)
+	st := c.run.State
+	if st == nil {
+		st = firstState(c.run.Record)
+	}
+	end := *v
+	end.At = c.endedAt()
+	return runstate.Conclude(st, end)
 }
 
-// writeResult writes the result in a dead keeper's place. If the keeper, or another client, was faster, theirs stays.
-func (b *Job) writeResult(ctx context.Context, v runstate.Verdict) error {
-	if err := b.WriteResult(ctx, b.Concluded(v)); err != nil {
-		return err
+// endedAt is when a cluster ended whose keeper is dead: when Slurm released its nodes, as far as that is known.
+func (c *cluster) endedAt() time.Time {
+	at := time.Now().UTC()
+	if !c.released.IsZero() && c.released.Before(at) {
+		at = c.released
 	}
-	return b.cleanUp(ctx)
+	return at
 }
 
 // cleanUp removes what must not outlive the cluster, where its keeper could not, and closes the ways into it.
-func (b *Job) cleanUp(ctx context.Context) error {
-	if err := b.CleanUp(ctx); err != nil {
+func (c *cluster) cleanUp(ctx context.Context) error {
+	if err := c.run.RemoveSecrets(ctx); err != nil {
 		return err
 	}
-	b.Tunnels.Drop(b.Name)
-	b.cancelCompanions(ctx)
+	c.l.tunnels.Drop(c.run.Name)
+	c.cancelCompanions(ctx)
 	return nil
 }
 
 // cancelCompanions cancels what still waits of the jobs for other nodes, where the keeper was killed together with its job. If it fails they end when
 // they start.
-func (b *Job) cancelCompanions(ctx context.Context) {
-	if !script.HasCompanions(b.Record.Spec) {
+func (c *cluster) cancelCompanions(ctx context.Context) {
+	if !script.HasCompanions(c.run.Record.Spec) {
 		return
 	}
-	jobs, err := b.Site.Queue.Ask(ctx, time.Second)
+	jobs, err := c.l.site.Queue.Ask(ctx, time.Second)
 	if err != nil {
 		return
 	}
 	for _, j := range jobs {
-		if j.Name == script.CompanionName(b.Record.Spec, b.Record.Nonce) && !j.Ended() {
-			_ = b.Cancel(ctx, j.ID, false)
+		if j.Name == script.CompanionName(c.run.Record.Spec, c.run.Record.Nonce) && !j.Ended() {
+			_ = c.cancel(ctx, j.ID, false)
 		}
 	}
-}
-
-// Concluded is the last state of a cluster whose keeper is dead. The length of its output is not in it.
-func (b *Job) Concluded(v runstate.Verdict) *runstate.State {
-	st := b.State
-	if st == nil {
-		st = FirstState(b.Record)
-	}
-	v.At = b.endedAt()
-	return runstate.Conclude(st, v)
-}
-
-// endedAt is when a cluster ended whose keeper is dead: when Slurm released its nodes, as far as that is known.
-func (b *Job) endedAt() time.Time {
-	at := time.Now().UTC()
-	if released := b.Released; !released.IsZero() && released.Before(at) {
-		at = released
-	}
-	return at
 }

@@ -19,23 +19,23 @@ func (l *Launcher) Dial(ctx context.Context, id launcher.ID, t launcher.Target) 
 	if err != nil {
 		return nil, err
 	}
-	if c.Result != nil {
+	if c.run.Result != nil {
 		return nil, c.ended()
 	}
-	address, token := c.Address(t), c.Token
+	address, token := c.run.Address(t), c.run.Token
 	if t == launcher.Dashboard && address != "" {
-		if token, err = c.RayToken(ctx); err != nil {
+		if token, err = c.run.RayToken(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if address == "" || token == "" || c.Current.Node == "" {
+	if address == "" || token == "" || c.run.Current.Node == "" {
 		return nil, c.notReady(string(t))
 	}
 	u, err := url.Parse(address)
 	if err != nil {
-		return nil, launcher.Fail(runstate.CodeInternal, err, "", "the keeper of %s reported an invalid address: %v", c.Name, err)
+		return nil, launcher.Fail(runstate.CodeInternal, err, "", "the keeper of %s reported an invalid address: %v", c.run.Name, err)
 	}
-	r := l.tunnels.Transport(ctx, c.Run)
+	r := l.tunnels.Transport(ctx, c.run)
 	return &launcher.Endpoint{
 		URL: address, Token: token, TokenHeader: "Authorization", Via: r.String(),
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return r.Dial(ctx, u.Host) },
@@ -44,11 +44,11 @@ func (l *Launcher) Dial(ctx context.Context, id launcher.ID, t launcher.Target) 
 }
 
 func (c *cluster) notReady(what string) error {
-	return launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotReady, "`rayctl status "+c.Name+"` shows what it waits for", "the %s of %s does not answer yet", what, c.Name)
+	return launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotReady, "`rayctl status "+c.run.Name+"` shows what it waits for", "the %s of %s does not answer yet", what, c.run.Name)
 }
 
 func (c *cluster) ended() error {
-	return launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotFound, "`rayctl logs "+c.Name+"` shows what it left", "%s has ended", c.Name)
+	return launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotFound, "`rayctl logs "+c.run.Name+"` shows what it left", "%s has ended", c.run.Name)
 }
 
 // running finds a cluster whose keeper lives; ErrNotFound once it has ended, ErrNotReady before.
@@ -57,9 +57,9 @@ func (l *Launcher) running(ctx context.Context, id launcher.ID) (*cluster, error
 	switch {
 	case err != nil:
 		return nil, err
-	case c.Result != nil:
+	case c.run.Result != nil:
 		return nil, c.ended()
-	case c.State == nil || c.Current.Job == 0:
+	case c.run.State == nil || c.run.Current.Job == 0:
 		return nil, c.notReady("keeper")
 	}
 	return c, nil
@@ -71,11 +71,11 @@ func (l *Launcher) DialNode(ctx context.Context, id launcher.ID, node string, po
 	if err != nil {
 		return nil, err
 	}
-	host, err := c.Host(node)
+	host, err := c.run.Host(node)
 	if err != nil {
 		return nil, err
 	}
-	return l.tunnels.DialNode(ctx, c.Run, host, port)
+	return l.tunnels.DialNode(ctx, c.run, host, port)
 }
 
 // ReachNode knows nothing against a node: each connection has a tunnel of its own.

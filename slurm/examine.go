@@ -20,10 +20,10 @@ func (l *Launcher) Examine(ctx context.Context, id launcher.ID, found launcher.E
 		found.Missing("run", err)
 		return
 	}
-	found.Spec(c.Record.Spec)
+	found.Spec(c.run.Record.Spec)
 	c.examineJobs(ctx, found)
 	x := launcher.RunExaminer{Files: l.site.Runs.Files, Found: found}
-	names, err := x.Files.Names(ctx, c.Dir)
+	names, err := x.Files.Names(ctx, c.run.Dir)
 	if err != nil {
 		found.Missing("run", err)
 	}
@@ -38,11 +38,11 @@ func (l *Launcher) Examine(ctx context.Context, id launcher.ID, found launcher.E
 	}
 	slices.Sort(attempts)
 	slices.Reverse(attempts)
-	if !x.Some(ctx, c.Dir, "run", files...) {
+	if !x.Some(ctx, c.run.Dir, "run", files...) {
 		return
 	}
 	for _, n := range attempts {
-		if !x.Attempt(ctx, c.Path(strconv.Itoa(n)), path.Join("run", strconv.Itoa(n))) {
+		if !x.Attempt(ctx, c.run.Path(strconv.Itoa(n)), path.Join("run", strconv.Itoa(n))) {
 			return
 		}
 	}
@@ -50,34 +50,34 @@ func (l *Launcher) Examine(ctx context.Context, id launcher.ID, found launcher.E
 
 // examineJobs hands over what Slurm knows of the cluster's jobs: the controller of those that it has not forgotten, its database of all.
 func (c *cluster) examineJobs(ctx context.Context, found launcher.Evidence) {
-	jobs, err := c.Site.Jobs(ctx)
+	jobs, err := c.l.site.Jobs(ctx)
 	if err != nil {
-		found.Missing("slurm/jobs.json", c.Site.Unreachable(err))
+		found.Missing("slurm/jobs.json", c.l.site.Unreachable(err))
 	}
 	mine := slices.DeleteFunc(jobs, func(j controller.Job) bool {
-		return j.Leader() != c.JobID && script.NonceOf(j.Comment) != c.Record.Nonce && j.Name != script.CompanionName(c.Record.Spec, c.Record.Nonce)
+		return j.Leader() != c.run.JobID && script.NonceOf(j.Comment) != c.run.Record.Nonce && j.Name != script.CompanionName(c.run.Record.Spec, c.run.Record.Nonce)
 	})
 	launcher.AddJSON(found, "slurm/jobs.json", mine)
-	if c.JobID == 0 { // it was not submitted
+	if c.run.JobID == 0 { // it was not submitted
 		return
 	}
-	ids := []string{strconv.Itoa(c.JobID)}
+	ids := []string{strconv.Itoa(c.run.JobID)}
 	for _, j := range mine[:min(len(mine), mostJobs)] {
 		ids = append(ids, strconv.Itoa(j.Leader()))
 	}
 	slices.Sort(ids)
 	c.examineBy(ctx, found, "sacct", "--parsable2", "--duplicates", "--jobs="+strings.Join(slices.Compact(ids), ","), "--format="+sacctFields)
-	c.examineBy(ctx, found, "scontrol", "show", "job", strconv.Itoa(c.JobID))
+	c.examineBy(ctx, found, "scontrol", "show", "job", strconv.Itoa(c.run.JobID))
 }
 
 // examineBy hands over what one of Slurm's commands prints.
 func (c *cluster) examineBy(ctx context.Context, found launcher.Evidence, command string, args ...string) {
 	argv := []string{command}
-	if own, ok := c.Site.Controller.(controller.Commands); ok {
+	if own, ok := c.l.site.Controller.(controller.Commands); ok {
 		argv = append(argv, controller.OfCluster(own.Cluster)...)
 	}
 	name := "slurm/" + command + ".txt"
-	out, err := controller.Run(ctx, c.Site.Runner, remote.Clean(append(argv, args...)...)...)
+	out, err := controller.Run(ctx, c.l.site.Runner, remote.Clean(append(argv, args...)...)...)
 	if err != nil {
 		found.Missing(name, err)
 		return

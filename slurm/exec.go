@@ -21,11 +21,11 @@ func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequ
 	if len(e.Command) == 0 {
 		return 0, launcher.Fail(runstate.CodeUsage, nil, "give one after --", "there is no command to run")
 	}
-	host, err := c.Host(e.Node)
+	host, err := c.run.Host(e.Node)
 	if err != nil {
 		return 0, err
 	}
-	return step.Exec(ctx, l.site, c.Run, host, e)
+	return step.Exec(ctx, l.site, c.run, host, e)
 }
 
 // ExecOnHost runs a command on the login node.
@@ -42,10 +42,10 @@ func (l *Launcher) FindTools(ctx context.Context, id launcher.ID) (string, error
 	if err != nil {
 		return "", err
 	}
-	if _, elsewhere := l.site.Runner.(*remote.SSH); elsewhere || slurmspec.InContainer(c.Record.Spec) || !filepath.IsAbs(c.Record.Python) {
+	if _, elsewhere := l.site.Runner.(*remote.SSH); elsewhere || slurmspec.InContainer(c.run.Record.Spec) || !filepath.IsAbs(c.run.Record.Python) {
 		return "", nil
 	}
-	dir := filepath.Dir(c.Record.Python)
+	dir := filepath.Dir(c.run.Record.Python)
 	for _, name := range []string{"ray", "python"} {
 		if _, err := exec.LookPath(filepath.Join(dir, name)); err != nil {
 			return "", nil //nolint:nilerr // these programs are on the nodes alone

@@ -1,4 +1,4 @@
-package batchjob
+package slurm
 
 import (
 	"slices"
@@ -8,10 +8,10 @@ import (
 	"github.com/rayctl/rayctl/slurm/script"
 )
 
-// Find returns the cluster's job, all its components together: a heterogeneous job holds nodes while one of them does.
-func (b *Job) Find(jobs []controller.Job) (controller.Job, bool) {
-	found := b.candidates(jobs)
-	if len(found) == 0 || b.JobID == 0 && len(found) > 1 {
+// findJob returns the cluster's job, all its components together: a heterogeneous job holds nodes while one of them does.
+func (c *cluster) findJob(jobs []controller.Job) (controller.Job, bool) {
+	found := c.candidates(jobs)
+	if len(found) == 0 || c.run.JobID == 0 && len(found) > 1 {
 		return controller.Job{}, false
 	}
 	j := found[0]
@@ -24,12 +24,12 @@ func (b *Job) Find(jobs []controller.Job) (controller.Job, bool) {
 }
 
 // candidates are the jobs that may be the cluster's, one of each heterogeneous job: at most one where its id is known, or its nonce is seen.
-func (b *Job) candidates(jobs []controller.Job) (found []controller.Job) {
-	owns := b.owns
-	if b.JobID == 0 {
-		owns = func(j controller.Job) bool { return script.NonceOf(j.Comment) == b.Record.Nonce }
+func (c *cluster) candidates(jobs []controller.Job) (found []controller.Job) {
+	owns := c.owns
+	if c.run.JobID == 0 {
+		owns = func(j controller.Job) bool { return script.NonceOf(j.Comment) == c.run.Record.Nonce }
 		if !slices.ContainsFunc(jobs, owns) {
-			owns = b.resembles
+			owns = c.resembles
 		}
 	}
 	leaders := map[int]bool{}
@@ -44,20 +44,20 @@ func (b *Job) candidates(jobs []controller.Job) (found []controller.Job) {
 
 // owns reports whether a job is the one whose id the run's directory has. Slurm begins with the first id again after MaxJobId (slurm.conf(5)): another job
 // of the same user that got it then has neither the nonce nor the directory nor the name.
-func (b *Job) owns(j controller.Job) bool {
-	if j.Leader() != b.JobID {
+func (c *cluster) owns(j controller.Job) bool {
+	if j.Leader() != c.run.JobID {
 		return false
 	}
 	if nonce := script.NonceOf(j.Comment); nonce != "" {
-		return nonce == b.Record.Nonce
+		return nonce == c.run.Record.Nonce
 	}
-	return j.WorkDir == b.Dir || j.Name == b.Record.Name
+	return j.WorkDir == c.run.Dir || j.Name == c.run.Record.Name
 }
 
 // submitSkew is by how much the controller's clock may be behind ours.
 const submitSkew = 10 * time.Minute
 
 // resembles reports whether a job can only be the launch's, whose id is not known because sbatch's answer was lost, although somebody rewrote its comment.
-func (b *Job) resembles(j controller.Job) bool {
-	return script.NonceOf(j.Comment) == "" && j.WorkDir == b.Dir && j.Name == b.Record.Name && !j.Ended() && j.Submit.After(b.Record.Created.Add(-submitSkew))
+func (c *cluster) resembles(j controller.Job) bool {
+	return script.NonceOf(j.Comment) == "" && j.WorkDir == c.run.Dir && j.Name == c.run.Record.Name && !j.Ended() && j.Submit.After(c.run.Record.Created.Add(-submitSkew))
 }

@@ -1,4 +1,4 @@
-package batchjob
+package slurm
 
 import (
 	"testing"
@@ -42,8 +42,8 @@ func TestFind(t *testing.T) {
 		"only a component":                   {7, []controller.Job{with(func(j *controller.Job) { j.ID, j.HetJobID, j.HetOffset = 8, 7, 1 })}, 7},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := &Job{Run: &rundir.Run{Name: "c", Dir: "/runs/c", JobID: test.id, Record: &rundir.Record{Name: "c", Nonce: "OURS", Created: created}}}
-			if j, found := b.Find(test.jobs); found != (test.want != 0) || found && j.Leader() != test.want {
+			c := &cluster{run: &rundir.Run{Name: "c", Dir: "/runs/c", JobID: test.id, Record: &rundir.Record{Name: "c", Nonce: "OURS", Created: created}}}
+			if j, found := c.findJob(test.jobs); found != (test.want != 0) || found && j.Leader() != test.want {
 				t.Errorf("%v, %+v", found, j)
 			}
 		})

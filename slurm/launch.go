@@ -40,19 +40,19 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.P
 		if err != nil {
 			return "", c.interrupted(ctx, err)
 		}
-		mine, err := c.Claim(ctx, s, p, python)
+		mine, err := c.run.Claim(ctx, s, p, python)
 		if err != nil {
 			return "", c.interrupted(ctx, err)
 		}
 		if mine {
 			err := c.create(ctx, p)
 			if err == nil {
-				go launcher.ReconcileBeside(context.WithoutCancel(ctx), l, c.ID(), l.log)
+				go launcher.ReconcileBeside(context.WithoutCancel(ctx), l, c.run.ID(), l.log)
 			}
-			return c.ID(), c.interrupted(ctx, err)
+			return c.run.ID(), c.interrupted(ctx, err)
 		}
 		if done, err := c.existing(ctx, s); done || err != nil {
-			return c.ID(), c.interrupted(ctx, err)
+			return c.run.ID(), c.interrupted(ctx, err)
 		}
 	}
 }
@@ -93,40 +93,40 @@ func refuse(s *spec.ClusterSpec, p launcher.Payload) error {
 
 func (c *cluster) interrupted(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
-		return launcher.InterruptedLaunch(c.ID(), ctx.Err(), err)
+		return launcher.InterruptedLaunch(c.run.ID(), ctx.Err(), err)
 	}
 	return err
 }
 
 // existing compares the wish with what is there under the name. While somebody else is launching it, it waits. done: it is the same.
 func (c *cluster) existing(ctx context.Context, s *spec.ClusterSpec) (done bool, err error) {
-	if err := c.Look(ctx); err != nil || c.Record == nil {
+	if err := c.run.Look(ctx); err != nil || c.run.Record == nil {
 		return false, err
 	}
-	if !c.Committed {
-		if c.Abandoned() {
+	if !c.run.Committed {
+		if c.run.Abandoned() {
 			return false, c.abandon(ctx)
 		}
 		sleep.For(ctx, lookEvery)
 		return false, ctx.Err()
 	}
-	if over, err := c.Over(ctx); err != nil {
+	if ended, _, err := c.concludeIfEnded(ctx, time.Second); err != nil {
 		return false, err
-	} else if over && c.Expired() {
-		return false, c.Remove(ctx)
-	} else if over {
-		return false, c.hasEnded()
+	} else if ended && c.run.Expired() {
+		return false, c.run.Remove(ctx)
+	} else if ended {
+		return false, c.refuseKept()
 	}
-	if err := launcher.SameSpec(c.ID(), c.State, c.Record.Spec, s); err != nil {
+	if err := launcher.SameSpec(c.run.ID(), c.run.State, c.run.Record.Spec, s); err != nil {
 		return false, err
 	}
 	return true, nil
 }
 
-// hasEnded refuses a name whose record is kept.
-func (c *cluster) hasEnded() error {
+// refuseKept refuses a name whose record is kept.
+func (c *cluster) refuseKept() error {
 	return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "choose another name, or replace it with --recreate",
-		"a cluster named %s has ended, and its record is kept until %s", c.Name, launcher.Stamp(c.KeptUntil()))
+		"a cluster named %s has ended, and its record is kept until %s", c.run.Name, launcher.Stamp(c.run.KeptUntil()))
 }
 
 // lookEvery is how often files are looked at for which nobody else is watching.
@@ -134,8 +134,8 @@ const lookEvery = 200 * time.Millisecond
 
 // create stages, submits and commits. Whatever fails, nothing stays.
 func (c *cluster) create(ctx context.Context, p launcher.Payload) error {
-	stop := c.Heartbeat(ctx)
-	plan := c.l.site.Fitted(ctx, script.PlanOf(c.Run, p.EndOnDisconnect))
+	stop := c.run.Heartbeat(ctx)
+	plan := c.l.site.Fitted(ctx, script.PlanOf(c.run, p.EndOnDisconnect))
 	plan.Held = c.around.Nodes
 	for _, note := range []string{plan.QueueNote(), c.l.site.SharedPartition(ctx, plan.Spec)} {
 		if note != "" && p.Warn != nil {
@@ -144,7 +144,7 @@ func (c *cluster) create(ctx context.Context, p launcher.Payload) error {
 	}
 	err := c.l.site.Apart(ctx, plan.Spec)
 	if err == nil {
-		err = c.Stage(ctx, p, plan)
+		err = c.run.Stage(ctx, p, plan)
 	}
 	if err == nil {
 		err = ctx.Err()
@@ -154,18 +154,18 @@ func (c *cluster) create(ctx context.Context, p launcher.Payload) error {
 	}
 	stop()
 	if err != nil {
-		return errors.Join(c.WriteFailed(err), launcher.Left(c.abandon(context.WithoutCancel(ctx)), "its directory %s and its job", c.Dir))
+		return errors.Join(c.run.WriteFailed(err), launcher.Left(c.abandon(context.WithoutCancel(ctx)), "its directory %s and its job", c.run.Dir))
 	}
 	return nil
 }
 
 // submit hands the job to Slurm and commits.
 func (c *cluster) submit(ctx context.Context, plan script.Plan) error {
-	if c.Inside() {
-		if err := c.Begin(ctx, c.around, c.l.keep); err != nil {
+	if c.inside() {
+		if err := c.beginInside(ctx, c.around, c.l.keep); err != nil {
 			return err
 		}
-		return c.Commit(ctx, c.around.Job)
+		return c.run.Commit(ctx, c.around.Job)
 	}
 	if err := c.l.site.TryCompanions(ctx, c.batch(plan)); err != nil {
 		return err
@@ -175,18 +175,18 @@ func (c *cluster) submit(ctx context.Context, plan script.Plan) error {
 		id, err = c.resolve(ctx, err)
 	}
 	if err != nil {
-		return c.l.site.Refused(c.Name, err)
+		return c.l.site.Refused(c.run.Name, err)
 	}
-	c.JobID = id // by which the job is ours from now on
+	c.run.JobID = id // by which the job is ours from now on
 	if err := c.l.site.Stays(plan, id); err != nil {
 		return err
 	}
-	return c.Commit(ctx, id)
+	return c.run.Commit(ctx, id)
 }
 
 // batch is what is submitted.
 func (c *cluster) batch(plan script.Plan) controller.Batch {
-	return controller.Batch{Plan: plan, File: c.Path(script.File), Environment: c.l.site.Runs.Environment()}
+	return controller.Batch{Plan: plan, File: c.run.Path(script.File), Environment: c.l.site.Runs.Environment()}
 }
 
 // resolve looks for the launch among the jobs: it may be there although sbatch got no answer.
@@ -195,7 +195,7 @@ func (c *cluster) resolve(ctx context.Context, cause error) (int, error) {
 	if err != nil {
 		return 0, c.l.site.Unreachable(cause)
 	}
-	if j, ok := c.Find(jobs); ok {
+	if j, ok := c.findJob(jobs); ok {
 		return j.Leader(), nil
 	}
 	return 0, c.l.site.Unreachable(cause)
@@ -203,18 +203,18 @@ func (c *cluster) resolve(ctx context.Context, cause error) (int, error) {
 
 // abandon removes a launch that was never committed, as if it had never been.
 func (c *cluster) abandon(ctx context.Context) error {
-	if c.Inside() {
-		if err := c.Cancel(ctx, 0, false); err != nil && !errors.Is(err, controller.ErrNoSteps) {
+	if c.inside() {
+		if err := c.cancel(ctx, 0, false); err != nil && !errors.Is(err, controller.ErrNoSteps) {
 			return err
 		}
-	} else if c.Record != nil {
+	} else if c.run.Record != nil {
 		if jobs, err := c.l.site.Queue.Ask(ctx, queue.Now); err == nil {
-			if j, ok := c.Find(jobs); ok && !j.Ended() {
-				if err := c.Cancel(ctx, j.Leader(), false); err != nil {
+			if j, ok := c.findJob(jobs); ok && !j.Ended() {
+				if err := c.cancel(ctx, j.Leader(), false); err != nil {
 					return err
 				}
 			}
 		} // else: it starts nothing without a commit
 	}
-	return c.Remove(ctx)
+	return c.run.Remove(ctx)
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/slurm/batchjob"
 	"github.com/rayctl/rayctl/slurm/controller"
 	"github.com/rayctl/rayctl/slurm/controller/queue"
 	"github.com/rayctl/rayctl/slurm/script"
@@ -82,10 +81,10 @@ func (l *Launcher) listed(ctx context.Context, name string) (s launcher.Status, 
 	if err != nil {
 		return s, "", false, nil // not ours
 	}
-	if err := c.Look(ctx); err != nil || c.Record == nil {
+	if err := c.run.Look(ctx); err != nil || c.run.Record == nil {
 		return s, "", false, err
 	}
-	if nonce = c.Record.Nonce; !c.Committed {
+	if nonce = c.run.Record.Nonce; !c.run.Committed {
 		return s, nonce, false, nil
 	}
 	s, ok = c.listed(ctx)
@@ -94,29 +93,30 @@ func (l *Launcher) listed(ctx context.Context, name string) (s launcher.Status, 
 
 // listed: a cluster whose keeper is dead is shown as it will be concluded. ok is false for a record whose time is over.
 func (c *cluster) listed(ctx context.Context) (s launcher.Status, ok bool) {
-	f, j, err := c.Ask(ctx, listAge)
+	f, j, err := c.askController(ctx, listAge)
 	switch {
 	case err != nil:
 		s = c.known(ctx)
 		s.Unreachable = c.l.site.Unreachable(err).Error()
-		return s, !s.Phase.Ended() || !c.Expired()
-	case f == batchjob.Alive && j.State == controller.StatePending:
+		return s, !s.Phase.Ended() || !c.run.Expired()
+	case f == fateAlive && j.State == controller.StatePending:
 		s = c.waiting(j, f)
-		if v, err := c.Hopeless(ctx, j); v != nil {
+		if v, err := c.verdictOnWaiting(ctx, j); v != nil {
 			s.Due = dueOf(*v)
 		} else if err != nil {
-			c.l.log.Debug("it is not known whether the job waits in vain", "cluster", c.Name, "error", err)
+			c.l.log.Debug("it is not known whether the job waits in vain", "cluster", c.run.Name, "error", err)
 		}
-	case c.Result != nil && f == batchjob.Alive:
-		s = c.releasing(c.Result, j)
-	case c.Result != nil && c.Expired():
+	case c.run.Result != nil && f == fateAlive:
+		s = c.releasing(c.run.Result, j)
+	case c.run.Result != nil && c.run.Expired():
 		return s, false
-	case c.Result != nil:
-		s = c.status(c.Result, j)
-	case f == batchjob.Gone:
-		s = c.status(c.Concluded(c.Verdict(ctx, j)), j)
+	case c.run.Result != nil:
+		s = c.status(c.run.Result, j)
+	case f == fateGone:
+		v := c.verdict(ctx, f, j)
+		s = c.status(c.concluded(&v), j)
 		s.Due = &launcher.End{Cause: s.Exit.Cause, Message: s.Exit.Message}
-	case c.State != nil:
+	case c.run.State != nil:
 		s = c.living(j)
 	default:
 		s = c.waiting(j, f)

@@ -53,9 +53,9 @@ func (c *cluster) offered(ctx context.Context, argv []string) (controller.Batch,
 	if err != nil {
 		return b, c.l.site.Runs.Cut(err)
 	}
-	b.Plan, b.Environment, b.Text = c.l.site.Fitted(ctx, script.PlanOf(c.Run, 0)), c.l.site.Runs.Environment(), string(found[file].Data)
+	b.Plan, b.Environment, b.Text = c.l.site.Fitted(ctx, script.PlanOf(c.run, 0)), c.l.site.Runs.Environment(), string(found[file].Data)
 	if b.Text == "" {
-		return b, launcher.Fail(runstate.CodeUnreachable, nil, "end the cluster: `rayctl down "+c.Name+"`", "%s cannot get more nodes: its batch script %s does not exist", c.Name, file)
+		return b, launcher.Fail(runstate.CodeUnreachable, nil, "end the cluster: `rayctl down "+c.run.Name+"`", "%s cannot get more nodes: its batch script %s does not exist", c.run.Name, file)
 	}
 	return b, nil
 }
@@ -88,16 +88,16 @@ var gangOptions = map[string]*regexp.Regexp{"--open-mode": options["--open-mode"
 // expects refuses what no keeper of this cluster would offer: what answers in the keeper's place must not have the client submit anything else.
 func (c *cluster) expects(argv []string) error {
 	groups := map[string]string{}
-	for _, g := range c.Record.Spec.NodeGroups() {
-		groups[c.Path(script.CompanionFile(g.Name))] = g.Name
+	for _, g := range c.run.Record.Spec.NodeGroups() {
+		groups[c.run.Path(script.CompanionFile(g.Name))] = g.Name
 	}
-	if c.Record.Spec.Head.Early {
-		groups[c.Path(script.GangFile)] = keeper.Gang
+	if c.run.Record.Spec.Head.Early {
+		groups[c.run.Path(script.GangFile)] = keeper.Gang
 	}
-	if isOffer(argv, script.CompanionName(c.Record.Spec, c.Record.Nonce), c.Path(""), groups) {
+	if isOffer(argv, script.CompanionName(c.run.Record.Spec, c.run.Record.Nonce), c.run.Path(""), groups) {
 		return nil
 	}
-	return launcher.Fail(runstate.CodeInternal, nil, "end the cluster: `rayctl down "+c.Name+"`", "%s requests a job that is not for one of its nodes: %q", c.Name, argv)
+	return launcher.Fail(runstate.CodeInternal, nil, "end the cluster: `rayctl down "+c.run.Name+"`", "%s requests a job that is not for one of its nodes: %q", c.run.Name, argv)
 }
 
 // isOffer reports whether sbatch with these arguments submits jobs of this name for nodes of the cluster that has this directory. groups are those of the

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/slurm/batchjob"
 )
 
 // Reconcile does what nobody is left to do, see launcher.Launcher: it concludes the runs of dead keepers, withdraws jobs that wait in vain (no attempt may follow, Slurm can never
@@ -46,34 +45,34 @@ func (l *Launcher) due(ctx context.Context, name string) (*repair, error) {
 	if err != nil {
 		return nil, nil // not ours
 	}
-	if err := c.Look(ctx); err != nil || c.Record == nil {
+	if err := c.run.Look(ctx); err != nil || c.run.Record == nil {
 		return nil, err
 	}
 	found := func(what, why string, do func(context.Context) error) (*repair, error) {
 		return &repair{launcher.Collected{What: what, Name: name, Why: why}, do}, nil
 	}
-	if !c.Committed {
-		if c.Abandoned() {
+	if !c.run.Committed {
+		if c.run.Abandoned() {
 			return found("run directory", "its client died before the launch was committed", c.abandon)
 		}
 		return nil, nil
 	}
-	f, j, err := c.Ask(ctx, listAge)
+	f, j, err := c.askController(ctx, listAge)
 	if err != nil {
 		return nil, l.site.Unreachable(err)
 	}
 	switch {
-	case f == batchjob.Alive:
-		v, err := c.Hopeless(ctx, j)
+	case f == fateAlive:
+		v, err := c.verdictOnWaiting(ctx, j)
 		if v == nil {
 			return nil, l.site.Runs.Cut(err)
 		}
-		return found("waiting job", v.Message, func(ctx context.Context) error { return c.Withdraw(ctx, *v) })
-	case c.Result != nil && c.Expired():
-		return found("run directory", "lifetime.keep has passed", c.Remove)
-	case c.Result == nil && f == batchjob.Gone:
-		v := c.Verdict(ctx, j)
-		return found("leftovers", v.Message, func(ctx context.Context) error { return c.Conclude(ctx, v) })
+		return found("waiting job", v.Message, func(ctx context.Context) error { return c.withdraw(ctx, *v) })
+	case c.run.Result != nil && c.run.Expired():
+		return found("run directory", "lifetime.keep has passed", c.run.Remove)
+	case c.run.Result == nil && f == fateGone:
+		v := c.verdict(ctx, f, j)
+		return found("leftovers", v.Message, func(ctx context.Context) error { return c.conclude(ctx, &v) })
 	}
 	return nil, nil
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/slurm/batchjob"
 	"github.com/rayctl/rayctl/slurm/controller"
 )
 
@@ -15,31 +14,31 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 	if err != nil {
 		return nil, err
 	}
-	if !c.Committed {
-		if c.Abandoned() {
+	if !c.run.Committed {
+		if c.run.Abandoned() {
 			return nil, launcher.NotFound(id)
 		}
-		return nil, launcher.NotEnded(c.ID())
+		return nil, launcher.NotEnded(c.run.ID())
 	}
-	o, err := c.Outcome(ctx, time.Second)
-	if err != nil && c.Settled(ctx) { // Slurm would only say that the nodes are free
-		o, err = batchjob.Outcome{Over: true}, nil
+	o, err := c.outcome(ctx, time.Second)
+	if err != nil && c.run.Settled(ctx) { // Slurm would only say that the nodes are free
+		o, err = outcome{ended: true}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if !o.Over || c.Record == nil {
-		return nil, launcher.NotEnded(c.ID())
+	if !o.ended || c.run.Record == nil {
+		return nil, launcher.NotEnded(c.run.ID())
 	}
-	output := c.KeptOutput()
-	st := c.Final(o.Verdict)
-	if c.Result == nil {
-		if output, err = c.Saved(ctx, st.Job, false); err != nil {
+	output := c.run.KeptOutput()
+	st := c.concluded(o.verdict)
+	if c.run.Result == nil {
+		if output, err = c.run.Saved(ctx, st.Job, false); err != nil {
 			return nil, err
 		}
 		st.Log = output.Log(st.Job)
 	}
-	r := launcher.NewResult(c.status(st, controller.Job{}), c.LogInfo(ctx, st), c.Opener(st, output))
-	r.Jobs = c.KeptJobs()
+	r := launcher.NewResult(c.status(st, controller.Job{}), c.run.LogInfo(ctx, st), c.run.Opener(st, output))
+	r.Jobs = c.run.KeptJobs()
 	return r, nil
 }

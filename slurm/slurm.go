@@ -1,9 +1,19 @@
 // Package slurm is the launcher inside Slurm allocations: one batch script, one step with a supervisor for each Ray node,
 // and a keeper that the script becomes. Slurm is reached by commands, here or over ssh.
 //
-// It is the life of a cluster: launch, watch, terminate, list, result. What it stands on is in packages of its own: a run's directory (rundir), its job in
-// Slurm (batchjob), the site (site, controller), and the ways into the job (tunnels, step). The job's comment names the launch by a nonce, so that an answer
-// of sbatch that was lost is found again.
+// It is the life of a cluster: launch, watch, terminate, list, result, and why it ended. What it stands on is in packages of its own: a run's directory (rundir),
+// the site (site, controller), and the ways into the job (tunnels, step). The job's comment names the launch by a nonce, so that an answer of sbatch that was
+// lost is found again.
+//
+// The words for a cluster's end:
+//
+//	fate        what Slurm's controller says of the job: unknown, alive, gone (fate.go)
+//	verdict     the cause of an end and its message, where the keeper did not write them or Slurm knows better (verdict.go); a nil verdict changes nothing
+//	outcome     whether the cluster has ended, and the verdict on it (conclude.go)
+//	conclude    write the result in a dead keeper's place, or change its cause by a verdict, and remove what must not outlive the cluster
+//	concluded   the state that conclude writes
+//	withdraw    cancel a job that waits, and conclude its cluster (withdraw.go)
+//	abandon     remove a launch that was never committed, as if it had never been (launch.go)
 package slurm
 
 import (

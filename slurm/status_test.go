@@ -5,14 +5,13 @@ import (
 
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
-	"github.com/rayctl/rayctl/slurm/batchjob"
 	"github.com/rayctl/rayctl/slurm/controller"
 	"github.com/rayctl/rayctl/slurm/rundir"
 )
 
 // The keeper's final state may arrive before its result file is seen, and before the nodes are free.
 func TestLastWordIsNotTheEnd(t *testing.T) {
-	c := &cluster{Job: &batchjob.Job{Run: &rundir.Run{Name: "x", Record: &rundir.Record{Spec: &spec.ClusterSpec{}}, State: &runstate.State{Phase: runstate.Gone, Exit: &runstate.Exit{Cause: "succeeded"}}}}}
+	c := &cluster{run: &rundir.Run{Name: "x", Record: &rundir.Record{Spec: &spec.ClusterSpec{}}, State: &runstate.State{Phase: runstate.Gone, Exit: &runstate.Exit{Cause: "succeeded"}}}}
 	if s := c.living(controller.Job{}); s.Phase != runstate.Draining || s.Exit != nil {
 		t.Errorf("a cluster that Slurm has not released: %s, %+v", s.Phase, s.Exit)
 	}
@@ -20,15 +19,15 @@ func TestLastWordIsNotTheEnd(t *testing.T) {
 
 // TestFirstWords: the first lines of a launch are about the job, also while Slurm has no reason for it.
 func TestFirstWords(t *testing.T) {
-	c := &cluster{Job: &batchjob.Job{Run: &rundir.Run{Name: "x", Committed: true, Record: &rundir.Record{Spec: &spec.ClusterSpec{}}}}}
+	c := &cluster{run: &rundir.Run{Name: "x", Committed: true, Record: &rundir.Record{Spec: &spec.ClusterSpec{}}}}
 	for _, w := range []struct {
 		job  controller.Job
-		fate batchjob.Fate
+		fate fate
 		want string
 	}{
-		{controller.Job{}, batchjob.Unknown, "the job was submitted"},
-		{controller.Job{State: controller.StatePending}, batchjob.Alive, "the job waits to be scheduled"},
-		{controller.Job{State: controller.StateRunning}, batchjob.Alive, "the nodes are allocated, the batch script is starting"},
+		{controller.Job{}, fateUnknown, "the job was submitted"},
+		{controller.Job{State: controller.StatePending}, fateAlive, "the job waits to be scheduled"},
+		{controller.Job{State: controller.StateRunning}, fateAlive, "the nodes are allocated, the batch script is starting"},
 	} {
 		if s := c.waiting(w.job, w.fate); s.Reason.Message != w.want {
 			t.Errorf("%+v: %q, want %q", w.job, s.Reason.Message, w.want)

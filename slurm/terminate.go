@@ -10,7 +10,6 @@ import (
 	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
-	"github.com/rayctl/rayctl/slurm/batchjob"
 	"github.com/rayctl/rayctl/slurm/controller"
 	"github.com/rayctl/rayctl/slurm/controller/queue"
 	"github.com/rayctl/rayctl/slurm/script"
@@ -25,17 +24,17 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 	if err != nil {
 		return err
 	}
-	if !c.Committed {
+	if !c.run.Committed {
 		return c.terminateUncommitted(ctx)
 	}
 	asked, began, looked := false, time.Now(), time.Time{}
 	limit := began.Add(c.patience(end))
 	for ctx.Err() == nil {
 		var j controller.Job
-		age := min(max(lookEvery, time.Since(began)/4), batchjob.AskAgain)       // Slurm is asked less and less often
-		if c.Result != nil || !asked || time.Since(looked) > batchjob.AskAgain { // otherwise the keeper reports the end
-			over, job, err := c.OverOr(ctx, age)
-			if over || err != nil {
+		age := min(max(lookEvery, time.Since(began)/4), askAgain)           // Slurm is asked less and less often
+		if c.run.Result != nil || !asked || time.Since(looked) > askAgain { // otherwise the keeper reports the end
+			ended, job, err := c.concludeIfEnded(ctx, age)
+			if ended || err != nil {
 				return err
 			}
 			j, looked = job, time.Now()
@@ -52,55 +51,55 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 			if err := c.cancelWaiting(ctx, end); err != nil {
 				return err
 			}
-		case c.Result != nil, c.State == nil, c.State.Keeper.URL == "": // its nodes are about to be free, or its keeper to be there; patience is bounded
+		case c.run.Result != nil, c.run.State == nil, c.run.State.Keeper.URL == "": // its nodes are about to be free, or its keeper to be there; patience is bounded
 		case !asked && !end.IfWaiting:
 			asked = c.askKeeper(ctx, end)
 		}
 		sleep.For(ctx, lookEvery)
-		if err := c.Look(ctx); err != nil {
+		if err := c.run.Look(ctx); err != nil {
 			return err
 		}
-		if c.Record == nil {
+		if c.run.Record == nil {
 			return nil
 		}
 	}
-	return launcher.Fail(runstate.CodeInterrupted, ctx.Err(), "", "interrupted while ending %s", c.Name)
+	return launcher.Fail(runstate.CodeInterrupted, ctx.Err(), "", "interrupted while ending %s", c.run.Name)
 }
 
 // patience is how long the keeper may take.
 func (c *cluster) patience(end launcher.End) time.Duration {
-	if end.Now || c.Record.Spec.Job.Grace == nil {
+	if end.Now || c.run.Record.Spec.Job.Grace == nil {
 		return script.EndSlack
 	}
-	return script.EndSlack + time.Duration(*c.Record.Spec.Job.Grace)
+	return script.EndSlack + time.Duration(*c.run.Record.Spec.Job.Grace)
 }
 
 // terminateUncommitted ends a launch whose client died. If the client is still alive, it commits or ends the launch itself. In both cases the
 // job, if there is one, is cancelled; a commit after that belongs to a cluster that has ended.
 func (c *cluster) terminateUncommitted(ctx context.Context) error {
-	if c.Inside() {
+	if c.inside() {
 		return c.terminateInside(ctx)
 	}
 	jobs, err := c.l.site.Queue.Ask(ctx, queue.Now)
 	if err != nil {
 		return c.l.site.Unreachable(err)
 	}
-	if j, ok := c.Find(jobs); ok && !j.Ended() {
-		return c.Cancel(ctx, j.Leader(), false)
+	if j, ok := c.findJob(jobs); ok && !j.Ended() {
+		return c.cancel(ctx, j.Leader(), false)
 	}
-	if c.Age > orders.Lease {
-		return c.Remove(ctx)
+	if c.run.Age > orders.Lease {
+		return c.run.Remove(ctx)
 	}
 	return nil
 }
 
 // terminateInside is terminateUncommitted for a launch into somebody else's allocation.
 func (c *cluster) terminateInside(ctx context.Context) error {
-	if err := c.Cancel(ctx, 0, false); err != nil {
+	if err := c.cancel(ctx, 0, false); err != nil {
 		return c.l.site.Unreachable(err)
 	}
-	if c.Age > orders.Lease {
-		return c.Remove(ctx)
+	if c.run.Age > orders.Lease {
+		return c.run.Remove(ctx)
 	}
 	return nil
 }
@@ -111,27 +110,27 @@ func (c *cluster) cancelWaiting(ctx context.Context, end launcher.End) error {
 	if message == "" {
 		message = "the cluster was ended before it began"
 	}
-	return c.Withdraw(ctx, runstate.Verdict{Cause: end.Cause, Message: message, Final: end.Final})
+	return c.withdraw(ctx, runstate.Verdict{Cause: end.Cause, Message: message, Final: end.Final})
 }
 
 // askKeeper hands the end to the keeper; false if it does not answer.
 func (c *cluster) askKeeper(ctx context.Context, end launcher.End) bool {
 	ctx, cancel := context.WithTimeout(ctx, script.EndSlack)
 	defer cancel()
-	err := launcher.AskKeeper(ctx, c.l, c.ID(), func(k *keeper.Client) error {
-		_, err := k.End(ctx, keeper.End{Cause: end.Cause, Message: end.Message, By: c.Record.Owner, Now: end.Now})
+	err := launcher.AskKeeper(ctx, c.l, c.run.ID(), func(k *keeper.Client) error {
+		_, err := k.End(ctx, keeper.End{Cause: end.Cause, Message: end.Message, By: c.run.Record.Owner, Now: end.Now})
 		return err
 	})
 	if err != nil {
-		c.l.log.Debug("the keeper does not answer", "cluster", c.Name, "error", err)
+		c.l.log.Debug("the keeper does not answer", "cluster", c.run.Name, "error", err)
 	}
 	return err == nil
 }
 
 // force ends the job without its keeper.
 func (c *cluster) force(ctx context.Context) error {
-	c.l.log.Warn("the keeper does not end the cluster: cancelling its job or its steps", "cluster", c.Name, "job", c.JobID)
-	if err := c.Cancel(ctx, c.JobID, false); err != nil {
+	c.l.log.Warn("the keeper does not end the cluster: cancelling its job or its steps", "cluster", c.run.Name, "job", c.run.JobID)
+	if err := c.cancel(ctx, c.run.JobID, false); err != nil {
 		return c.l.site.Unreachable(err)
 	}
 	return nil
@@ -146,14 +145,14 @@ func (l *Launcher) Forget(ctx context.Context, id launcher.ID) error {
 	if err != nil {
 		return err
 	}
-	if c.Committed {
-		if over, err := c.Over(ctx); err != nil {
+	if c.run.Committed {
+		if ended, _, err := c.concludeIfEnded(ctx, time.Second); err != nil {
 			return err
-		} else if !over {
-			return launcher.NotEnded(c.ID())
+		} else if !ended {
+			return launcher.NotEnded(c.run.ID())
 		}
-	} else if !c.Abandoned() {
-		return launcher.NotEnded(c.ID())
+	} else if !c.run.Abandoned() {
+		return launcher.NotEnded(c.run.ID())
 	}
-	return c.Remove(ctx)
+	return c.run.Remove(ctx)
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/slurm/batchjob"
 	"github.com/rayctl/rayctl/slurm/controller"
 	"github.com/rayctl/rayctl/slurm/controller/queue"
 	"github.com/rayctl/rayctl/slurm/script"
@@ -17,35 +16,35 @@ func (w *watcher) queued(ctx context.Context) bool {
 	waited := time.Since(w.launched.Created)
 	w.pace = goodFor(waited)
 	f, over, _ := w.question(ctx, maxAge(waited))
-	if over || f == batchjob.Gone {
+	if over || f == fateGone {
 		return over
 	}
-	if f == batchjob.Alive && !w.Answered.IsZero() { // who watches from another moment on shares the answer, and looks again when it is too old
-		old := time.Until(w.Answered.Add(goodFor(w.Answered.Sub(w.launched.Created))))
+	if f == fateAlive && !w.cluster.answered.IsZero() { // who watches from another moment on shares the answer, and looks again when it is too old
+		old := time.Until(w.cluster.answered.Add(goodFor(w.cluster.answered.Sub(w.launched.Created))))
 		w.pace = min(w.pace, max(old, queue.WhileWaiting/2)) // where the answer took long it is as old already
 	}
-	if f != batchjob.Alive || w.job.State != controller.StatePending {
-		w.send(ctx, w.waiting(w.job, f))
+	if f != fateAlive || w.job.State != controller.StatePending {
+		w.send(ctx, w.cluster.waiting(w.job, f))
 		return false
 	}
 	if w.job.Start.IsZero() {
 		w.job.Start = w.planned
 	}
-	w.send(ctx, w.waiting(w.job, f)) // sent even if the launch ends now, so that the user sees the reason
-	v, err := w.Hopeless(ctx, w.job)
+	w.send(ctx, w.cluster.waiting(w.job, f)) // sent even if the launch ends now, so that the user sees the reason
+	v, err := w.cluster.verdictOnWaiting(ctx, w.job)
 	if err != nil {
-		w.l.log.Debug("it is not known whether the job waits in vain", "cluster", w.Name, "error", err)
+		w.cluster.l.log.Debug("it is not known whether the job waits in vain", "cluster", w.cluster.run.Name, "error", err)
 	}
 	if v != nil {
-		s := w.waiting(w.job, f)
+		s := w.cluster.waiting(w.job, f)
 		s.Due = dueOf(*v)
 		w.send(ctx, s)
-		w.pace = batchjob.AskAgain
+		w.pace = askAgain
 		return false
 	}
 	if w.job.Start.IsZero() {
 		w.job.Start = w.plannedStart(ctx)
-		w.send(ctx, w.waiting(w.job, f))
+		w.send(ctx, w.cluster.waiting(w.job, f))
 	}
 	if limit, bound := w.launched.Spec.Lifetime.Queue.Bound(); bound {
 		w.pace = min(w.pace, max(time.Until(w.launched.Created.Add(limit)), 0)+lookEvery)
@@ -77,11 +76,11 @@ const (
 func (w *watcher) plannedStart(ctx context.Context) time.Time {
 	waits := w.job.Reason == "Priority" || w.job.Reason == "Resources" || w.job.Reason == "BeginTime"
 	if waits && time.Since(w.job.Submit) > planAfter {
-		start, err := w.l.site.Queue.Planned(ctx, w.job.ID, planEvery, func(ctx context.Context) (time.Time, error) {
-			return w.l.site.PlannedStart(ctx, w.batch(script.PlanOf(w.Run, 0)))
+		start, err := w.cluster.l.site.Queue.Planned(ctx, w.job.ID, planEvery, func(ctx context.Context) (time.Time, error) {
+			return w.cluster.l.site.PlannedStart(ctx, w.cluster.batch(script.PlanOf(w.cluster.run, 0)))
 		})
 		if err != nil {
-			w.l.log.Debug("Slurm does not say when the job would start", "cluster", w.Name, "error", err)
+			w.cluster.l.log.Debug("Slurm does not say when the job would start", "cluster", w.cluster.run.Name, "error", err)
 		}
 		w.planned = start
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
-	"github.com/rayctl/rayctl/slurm/batchjob"
 	"github.com/rayctl/rayctl/slurm/controller"
 	"github.com/rayctl/rayctl/slurm/controller/queue"
 	"github.com/rayctl/rayctl/slurm/rundir"
@@ -23,7 +22,7 @@ func (l *Launcher) Watch(ctx context.Context, id launcher.ID) (<-chan launcher.S
 		return nil, err
 	}
 	out := make(chan launcher.Status)
-	w := &watcher{cluster: c, out: out, launched: c.Record}
+	w := &watcher{cluster: c, out: out, launched: c.run.Record}
 	go func() {
 		defer close(out)
 		w.run(ctx)
@@ -33,7 +32,7 @@ func (l *Launcher) Watch(ctx context.Context, id launcher.ID) (<-chan launcher.S
 
 // watcher sends the states of one cluster.
 type watcher struct {
-	*cluster
+	cluster  *cluster
 	out      chan<- launcher.Status
 	launched *rundir.Record  // also after it was removed
 	last     launcher.Status // without what is said while the site cannot be reached
@@ -55,14 +54,14 @@ func (w *watcher) run(ctx context.Context) {
 		cancel()
 		w.stream.Stop()
 	}()
-	paths := w.Watched()
+	paths := w.cluster.run.Watched()
 	for ctx.Err() == nil {
-		if err := w.Look(ctx); err != nil {
+		if err := w.cluster.run.Look(ctx); err != nil {
 			w.unreachable(ctx, err)
 		} else if w.step(ctx) {
 			return
 		}
-		if now := w.Watched(); changes == nil || w.stream.Speaks() || !reflect.DeepEqual(now, paths) {
+		if now := w.cluster.run.Watched(); changes == nil || w.stream.Speaks() || !reflect.DeepEqual(now, paths) {
 			cancel()
 			changes, cancel = w.changes(ctx)
 			paths = now
@@ -94,7 +93,7 @@ func (w *watcher) changes(ctx context.Context) (<-chan struct{}, context.CancelF
 	if w.stream.Speaks() { // spares the file system
 		return nil, cancel
 	}
-	changes, err := w.l.site.Runs.Files.Watch(ctx, w.Watched())
+	changes, err := w.cluster.l.site.Runs.Files.Watch(ctx, w.cluster.run.Watched())
 	if err != nil {
 		changes = nil
 		w.pace = reconnect
@@ -105,16 +104,16 @@ func (w *watcher) changes(ctx context.Context) (<-chan struct{}, context.CancelF
 // step sends the status that follows from the files and the controller now; true if it was the last.
 func (w *watcher) step(ctx context.Context) (last bool) {
 	switch {
-	case w.Record == nil:
-		w.send(ctx, vanished(w.Name, w.launched))
+	case w.cluster.run.Record == nil:
+		w.send(ctx, vanished(w.cluster.run.Name, w.launched))
 		return true
-	case !w.Committed:
+	case !w.cluster.run.Committed:
 		return w.uncommitted(ctx)
-	case w.again == w.AttemptDir():
+	case w.again == w.cluster.run.AttemptDir():
 		return w.queued(ctx)
-	case w.Result != nil:
+	case w.cluster.run.Result != nil:
 		return w.ending(ctx)
-	case w.State != nil:
+	case w.cluster.run.State != nil:
 		return w.running(ctx)
 	default:
 		return w.queued(ctx)
@@ -123,16 +122,16 @@ func (w *watcher) step(ctx context.Context) (last bool) {
 
 // requeued notes that the job waits for its next attempt.
 func (w *watcher) requeued(j controller.Job) {
-	w.job, w.again, w.pace = j, w.AttemptDir(), 0
+	w.job, w.again, w.pace = j, w.cluster.run.AttemptDir(), 0
 }
 
 func (w *watcher) uncommitted(ctx context.Context) bool {
 	w.pace = time.Second
-	if w.Abandoned() {
-		w.sendLast(ctx, vanished(w.Name, w.launched), true)
+	if w.cluster.run.Abandoned() {
+		w.sendLast(ctx, vanished(w.cluster.run.Name, w.launched), true)
 		return true
 	}
-	w.send(ctx, w.waiting(controller.Job{}, batchjob.Unknown))
+	w.send(ctx, w.cluster.waiting(controller.Job{}, fateUnknown))
 	return false
 }
 
@@ -143,26 +142,26 @@ const streamEvery = 10 * time.Second
 func (w *watcher) running(ctx context.Context) bool {
 	w.pace = queue.WhileRunning
 	if w.stream == nil && time.Since(w.streamed) > streamEvery {
-		w.stream, w.streamed = w.l.tunnels.Listen(ctx, w.Run), time.Now()
+		w.stream, w.streamed = w.cluster.l.tunnels.Listen(ctx, w.cluster.run), time.Now()
 	}
-	if st := w.stream.Heard(); st != nil && st.Revision > w.State.Revision { // files are written a moment later
-		w.State = st
+	if st := w.stream.Heard(); st != nil && st.Revision > w.cluster.run.State.Revision { // files are written a moment later
+		w.cluster.run.State = st
 	}
 	if w.last.Name == "" {
 		return w.first(ctx)
 	}
-	w.send(ctx, w.living(w.job))
+	w.send(ctx, w.cluster.living(w.job))
 	stands := w.job.State == controller.StateRunning && !w.job.Has("COMPLETING")
 	if w.stream.Speaks() && stands {
 		return false
 	}
 	age := queue.WhileRunning
-	if time.Since(w.silent) < batchjob.BelieveAfter || w.job.ID != 0 && !stands { // it was killed, or we are cut off; or Slurm ends it, or has suspended it
-		age = batchjob.AskAgain
-		w.pace = batchjob.AskAgain
+	if time.Since(w.silent) < believeAfter || w.job.ID != 0 && !stands { // it was killed, or we are cut off; or Slurm ends it, or has suspended it
+		age = askAgain
+		w.pace = askAgain
 	}
 	f, over, _ := w.question(ctx, age)
-	if f == batchjob.Gone && !over {
+	if f == fateGone && !over {
 		w.pace = lookEvery
 	}
 	return over
@@ -174,86 +173,86 @@ func (w *watcher) first(ctx context.Context) bool {
 	switch {
 	case err != nil || over || w.pace == 0: // sent, or the next look finds another attempt or a result
 		return over
-	case f == batchjob.Unknown:
-		w.pace = batchjob.AskAgain
+	case f == fateUnknown:
+		w.pace = askAgain
 	}
-	w.send(ctx, w.living(w.job))
+	w.send(ctx, w.cluster.living(w.job))
 	return false
 }
 
 // question reads the job's state from the controller. over: the cluster has ended without a result, and the last status was sent.
-func (w *watcher) question(ctx context.Context, age time.Duration) (f batchjob.Fate, over bool, err error) {
+func (w *watcher) question(ctx context.Context, age time.Duration) (f fate, over bool, err error) {
 	if !w.unknown.IsZero() {
-		age = batchjob.AskAgain
+		age = askAgain
 	}
-	f, j, err := w.Ask(ctx, age)
+	f, j, err := w.cluster.askController(ctx, age)
 	if err != nil {
-		err = w.l.site.Unreachable(err)
+		err = w.cluster.l.site.Unreachable(err)
 		w.unreachable(ctx, err)
-		return batchjob.Unknown, false, err
+		return fateUnknown, false, err
 	}
-	if f != batchjob.Unknown {
+	if f != fateUnknown {
 		w.job, w.unknown = j, time.Time{}
 	}
 	switch {
-	case f == batchjob.Alive && j.State == controller.StatePending && w.State != nil && w.again != w.AttemptDir():
+	case f == fateAlive && j.State == controller.StatePending && w.cluster.run.State != nil && w.again != w.cluster.run.AttemptDir():
 		w.requeued(j)
 		return f, false, nil
-	case f == batchjob.Alive:
+	case f == fateAlive:
 		return f, false, nil
-	case f == batchjob.Unknown && w.unknown.IsZero():
+	case f == fateUnknown && w.unknown.IsZero():
 		w.unknown = time.Now()
 	}
-	if f == batchjob.Unknown && time.Since(w.unknown) < batchjob.BelieveAfter {
-		w.pace = min(w.pace, batchjob.AskAgain)
+	if f == fateUnknown && time.Since(w.unknown) < believeAfter {
+		w.pace = min(w.pace, askAgain)
 		return f, false, nil
 	}
 	// The files may be newer than the controller's answer.
-	if err := w.Look(ctx); err != nil || w.Record == nil || w.Result != nil {
+	if err := w.cluster.run.Look(ctx); err != nil || w.cluster.run.Record == nil || w.cluster.run.Result != nil {
 		w.pace, w.again = 0, ""
 		return f, false, nil
 	}
-	v := w.VerdictOn(ctx, f, j)
+	v := w.cluster.verdict(ctx, f, j)
 	if w.last.Name != "" { // whoever comes only now gets the end at once
-		s := w.waiting(j, f)
-		if w.State != nil {
-			s = w.living(j)
+		s := w.cluster.waiting(j, f)
+		if w.cluster.run.State != nil {
+			s = w.cluster.living(j)
 		}
 		s.Phase, s.Reason = runstate.Lost, runstate.Reason{Code: v.Cause, Message: v.Message}
 		w.send(ctx, s)
 	}
-	w.sendLast(ctx, w.status(w.Concluded(v), j), true)
+	w.sendLast(ctx, w.cluster.status(w.cluster.concluded(&v), j), true)
 	return f, true, nil
 }
 
 // ending is a cluster whose keeper has written its result: its job is about to release the nodes, or to come back.
 func (w *watcher) ending(ctx context.Context) bool {
 	// Normally it is a matter of tenths of a second; nodes that do not come free are asked for less and less often.
-	w.pace = min(max(lookEvery/2, w.ResultAge/4), queue.WhileWaiting)
-	f, j, err := w.Ask(ctx, w.pace)
+	w.pace = min(max(lookEvery/2, w.cluster.run.ResultAge/4), queue.WhileWaiting)
+	f, j, err := w.cluster.askController(ctx, w.pace)
 	switch {
-	case err != nil && w.Settled(ctx): // what is concluded needs no answer
-		s := w.status(w.Result, controller.Job{})
-		s.Unreachable = w.l.site.Unreachable(err).Error()
+	case err != nil && w.cluster.run.Settled(ctx): // what is concluded needs no answer
+		s := w.cluster.status(w.cluster.run.Result, controller.Job{})
+		s.Unreachable = w.cluster.l.site.Unreachable(err).Error()
 		w.sendLast(ctx, s, false)
 		return true
 	case err != nil:
-		w.unreachable(ctx, w.l.site.Unreachable(err))
+		w.unreachable(ctx, w.cluster.l.site.Unreachable(err))
 		return false
-	case f == batchjob.Alive && j.State == controller.StatePending:
+	case f == fateAlive && j.State == controller.StatePending:
 		w.requeued(j)
 		return false
-	case f == batchjob.Alive:
-		w.send(ctx, w.releasing(w.Result, j))
+	case f == fateAlive:
+		w.send(ctx, w.cluster.releasing(w.cluster.run.Result, j))
 		return false
 	}
-	v := w.Overruling(ctx, j)
-	left, err := w.LeftSecrets(ctx)
+	v := w.cluster.verdictOnResult(ctx, j)
+	left, err := w.cluster.run.SecretsLeft(ctx)
 	if err != nil {
 		w.unreachable(ctx, err)
 		return false
 	}
-	w.sendLast(ctx, w.status(w.Final(v), j), v != nil || left)
+	w.sendLast(ctx, w.cluster.status(w.cluster.concluded(v), j), v != nil || left)
 	return true
 }
 
@@ -262,7 +261,7 @@ func (w *watcher) sendLast(ctx context.Context, s launcher.Status, due bool) {
 	if due && s.Exit != nil {
 		s.Due = &launcher.End{Cause: s.Exit.Cause, Message: s.Exit.Message}
 	}
-	w.l.tunnels.Drop(w.Name)
+	w.cluster.l.tunnels.Drop(w.cluster.run.Name)
 	w.send(ctx, s)
 }
 
@@ -274,7 +273,7 @@ func (w *watcher) unreachable(ctx context.Context, err error) {
 	w.pace = reconnect
 	s := w.last
 	if s.Name == "" {
-		s = w.known(ctx)
+		s = w.cluster.known(ctx)
 	}
 	s.Unreachable = err.Error()
 	w.emit(ctx, s)

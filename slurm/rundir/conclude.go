@@ -15,8 +15,8 @@ import (
 // reserveFile is the room that a keeper holds for its result.
 const reserveFile = ".reserve"
 
-// LeftSecrets reports whether files are left that must be removed with the cluster: the keeper removes it, unless its job was cancelled between two attempts.
-func (r *Run) LeftSecrets(ctx context.Context) (bool, error) {
+// SecretsLeft reports whether files are left that must be removed with the cluster: the keeper removes it, unless its job was cancelled between two attempts.
+func (r *Run) SecretsLeft(ctx context.Context) (bool, error) {
 	kind, err := r.Root.Files.Kind(ctx, r.Path(seedDir))
 	return r.Token != "" || kind != "", err
 }
@@ -26,12 +26,12 @@ func (r *Run) Settled(ctx context.Context) bool {
 	if r.Result == nil {
 		return false
 	}
-	left, err := r.LeftSecrets(ctx)
+	left, err := r.SecretsLeft(ctx)
 	return err == nil && !left
 }
 
-// CleanUp removes what must not outlive the cluster, where its keeper could not.
-func (r *Run) CleanUp(ctx context.Context) error {
+// RemoveSecrets removes secrets and packages, which must not outlive the cluster, where its keeper could not.
+func (r *Run) RemoveSecrets(ctx context.Context) error {
 	dir := r.AttemptDir()
 	paths := []string{r.Path(seedDir)}
 	names, err := r.Root.Files.Names(ctx, dir)
@@ -65,10 +65,9 @@ func (r *Run) WriteResult(ctx context.Context, st *runstate.State) error {
 	return r.Look(ctx)
 }
 
-// Overrule gives the result of the last attempt another cause.
-func (r *Run) Overrule(ctx context.Context, v runstate.Verdict) error {
-	runstate.Overrule(r.Result, v)
-	if err := r.Root.Files.WriteJSON(ctx, path.Join(r.AttemptDir(), keeper.ResultFile), r.Result, false); err != nil {
+// ReplaceResult writes the result of the last attempt again, where it was given another cause.
+func (r *Run) ReplaceResult(ctx context.Context, st *runstate.State) error {
+	if err := r.Root.Files.WriteJSON(ctx, path.Join(r.AttemptDir(), keeper.ResultFile), st, false); err != nil {
 		return r.WriteFailed(err)
 	}
 	r.share(ctx)

@@ -31,7 +31,6 @@ docs
 cmd/app/rayclient cmd/app/words cmd/config cmd/launched cmd/terminal cmd/dashproxy cmd/tarstream
 
 slurm
-slurm/batchjob
 slurm/tunnels
 slurm/step slurm/nodetunnel
 slurm/site

@@ -10,7 +10,7 @@ from rayctl_keeper.slurm.controller import commands, hopeless
 from rayctl_keeper.slurm.controller.questions import ENDING, PATIENCE
 
 LATER = 30.0  # seconds until a gang is submitted again to a controller that does not answer
-BELIEVE = 12.0  # a controller that was restarted recovers jobs from their nodes (slurm/batchjob/fate.go)
+BELIEVE = 12.0  # a controller that was restarted recovers jobs from their nodes (slurm/fate.go)
 LOOK = 0.3
 TIMED_OUT = "timed out"  # a command that did not end in its time (questions.py)
 OFFERED = "waits for a `rayctl run`, `up` or `submit` that watches this cluster and submits its job: %s may not (%s)"
