@@ -9,7 +9,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/slurm/remote"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
-	"github.com/rayctl/rayctl/slurm/step"
+	"github.com/rayctl/rayctl/slurm/tunnels"
 )
 
 // Exec runs a command on a node in a step of its own, beside Ray's, with what a driver needs to reach the cluster.
@@ -25,7 +25,7 @@ func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequ
 	if err != nil {
 		return 0, err
 	}
-	return step.Exec(ctx, l.site, c.run, host, e)
+	return tunnels.Exec(ctx, l.site, c.run, host, e)
 }
 
 // ExecOnHost runs a command on the login node.

@@ -2,7 +2,7 @@
 // and a keeper that the script becomes. Slurm is reached by commands, here or over ssh.
 //
 // It is the life of a cluster: launch, watch, terminate, list, result, and why it ended. What it stands on is in packages of its own: a run's directory (rundir),
-// the site (site, controller), and the ways into the job (tunnels, step). The job's comment names the launch by a nonce, so that an answer of sbatch that was
+// the site (site, controller), and the ways into the job (tunnels). The job's comment names the launch by a nonce, so that an answer of sbatch that was
 // lost is found again.
 //
 // The words for a cluster's end:

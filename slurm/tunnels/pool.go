@@ -1,5 +1,5 @@
 // Package tunnels has the ways to a cluster's keeper, dashboard and nodes: directly, by ssh's forwarding, or by a byte stream through a step of the job;
-// and the keeper's states as they come by such a way.
+// and the keeper's states as they come by such a way. Commands on nodes run in steps of the job, beside the step with Ray's nodes.
 package tunnels
 
 import (
@@ -15,7 +15,6 @@ import (
 	"github.com/rayctl/rayctl/slurm/remote"
 	"github.com/rayctl/rayctl/slurm/rundir"
 	"github.com/rayctl/rayctl/slurm/script"
-	"github.com/rayctl/rayctl/slurm/step"
 )
 
 // Pool has the open byte streams into jobs, one for each node that is talked to, and remembers the cheaper ways that were found to heads.
@@ -56,7 +55,7 @@ func (w *Pool) Take(run *rundir.Run, node string) *Tunnel {
 	found := w.open[key]
 	if found == nil {
 		plan := script.PlanOf(run, 0)
-		found = &Tunnel{pool: w, key: key, stream: nodetunnel.New(w.runner, append(append(step.Overlap(run, node), "--unbuffered"),
+		found = &Tunnel{pool: w, key: key, stream: nodetunnel.New(w.runner, append(append(overlap(run, node), "--unbuffered"),
 			plan.OnHost(plan.HostPython(), "-E", "-s", "-S", "-u", path.Join(run.Record.Programs, keeperzip.File), script.RoleRelay)...))}
 		w.open[key] = found
 	}

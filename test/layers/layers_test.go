@@ -32,7 +32,7 @@ cmd/app/rayclient cmd/app/words cmd/config cmd/launched cmd/terminal cmd/dashpro
 
 slurm
 slurm/tunnels
-slurm/step slurm/nodetunnel
+slurm/nodetunnel
 slurm/site
 slurm/controller/queue
 slurm/controller

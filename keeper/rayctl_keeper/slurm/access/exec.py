@@ -4,7 +4,7 @@ The standard output of an unbuffered task is a terminal (srun(1), --unbuffered),
 newline yet. So the command gets pipes, and what it writes is passed on in frames: one byte for the kind ("o" standard output, "e"
 standard error, "x" the exit code), four bytes how long, big-endian. BEGIN comes first: a task prolog or a login shell may print
 something before. Standard input is the command's own. Frames carry the exit code too, so that srun has nothing to complain about
-and its own errors are distinguished from the command's. The client's side is slurm/step/frames.go.
+and its own errors are distinguished from the command's. The client's side is slurm/tunnels/execframes.go.
 """
 
 import array

@@ -1,5 +1,4 @@
-// Package step runs commands in additional steps of a run's job, beside the step with Ray's nodes.
-package step
+package tunnels
 
 import (
 	"strconv"
@@ -11,8 +10,8 @@ import (
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
-// Overlap returns the beginning of an srun command for a step on one node of the job. The step overlaps Ray's and takes no resources from it.
-func Overlap(run *rundir.Run, node string) []string {
+// overlap returns the beginning of an srun command for a step on one node of the job. The step overlaps Ray's and takes no resources from it.
+func overlap(run *rundir.Run, node string) []string {
 	argv := []string{"srun", "--quiet", "--overlap", "--jobid=" + strconv.Itoa(run.Current.Job), "--nodelist=" + node, "--nodes=1", "--ntasks=1",
 		"--mpi=none", "--cpu-bind=none", "--export=ALL", "--chdir=/", "--job-name=rayctl"}
 	if run.Record != nil && run.Record.Spec != nil {

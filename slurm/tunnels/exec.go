@@ -1,4 +1,4 @@
-package step
+package tunnels
 
 import (
 	"context"
@@ -21,14 +21,14 @@ import (
 // Exec runs a command on a node in a step of its own, beside Ray's, with what a driver needs to reach the cluster.
 func Exec(ctx context.Context, s *site.Site, run *rundir.Run, host string, e launcher.ExecRequest) (int, error) {
 	if e.TTY {
-		return onTerminal(ctx, s, run, e, append(append(Overlap(run, host), "--unbuffered", "--disable-status", "--pty"), inRay(run, e.Command)...))
+		return onTerminal(ctx, s, run, e, append(append(overlap(run, host), "--unbuffered", "--disable-status", "--pty"), inRay(run, e.Command)...))
 	}
 	program, err := s.Runs.Program(ctx)
 	if err != nil {
 		return 0, err
 	}
 	plan := script.PlanOf(run, 0)
-	argv := append(Overlap(run, host), "--unbuffered", "--disable-status")
+	argv := append(overlap(run, host), "--unbuffered", "--disable-status")
 	argv = append(argv, plan.OnHost(append([]string{plan.HostPython(), "-E", "-s", "-S", program, script.RoleExec}, inRay(run, e.Command)...)...)...)
 	return apart(ctx, s, run, e, host, argv)
 }
