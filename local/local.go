@@ -24,7 +24,7 @@ func New(c onemachine.Config) (*onemachine.Launcher, error) { return onemachine.
 type here struct{}
 
 func (here) Name() string                           { return localspec.Name }
-func (here) Below() string                          { return "" }
+func (here) StateSubdir() string                    { return "" }
 func (here) Require(context.Context) error          { return nil }
 func (here) Start(string) keeper.Start              { return keeper.Start{Mode: keeper.StartSpawn} }
 func (here) Check(context.Context) []launcher.Check { return nil }

@@ -89,8 +89,8 @@ func (c *cluster) raiseCompanions(ctx context.Context, jobs []controller.Job, un
 	return nil
 }
 
-// companionLimit is the time limit by which a companion job, once it runs, lasts until then (nil: for ever), as far as its partitions allow. later: it does not
-// do so by the limit that it has.
+// companionLimit is the time limit with which a companion job, once it runs, lasts until then (nil: for ever), as far as its partitions allow. later: with its
+// present limit it ends earlier.
 func companionLimit(j controller.Job, until *time.Time, all []script.Partition) (text string, later bool) {
 	start, waits := j.Start, j.State == controller.StatePending
 	if waits {

@@ -9,8 +9,8 @@ import (
 	"github.com/rayctl/rayctl/slurm/script"
 )
 
-// TestFind: a job is known by its id, which Slurm may give to another one of the user's jobs; without an id by what it was submitted with.
-func TestFind(t *testing.T) {
+// TestFindJob: a job is known by its id, which Slurm may give to another one of the user's jobs; without an id by what it was submitted with.
+func TestFindJob(t *testing.T) {
 	created := time.Now()
 	ours := controller.Job{ID: 7, Name: "c", User: "me", WorkDir: "/runs/c", Comment: script.Comment("c", "hash", "OURS"), State: controller.StatePending, Submit: created}
 	with := func(change func(*controller.Job)) controller.Job {

@@ -136,7 +136,7 @@ const lookEvery = 200 * time.Millisecond
 func (c *cluster) create(ctx context.Context, p launcher.Payload) error {
 	stop := c.run.Heartbeat(ctx)
 	plan := c.l.site.Fitted(ctx, script.PlanOf(c.run, p.EndOnDisconnect))
-	plan.Held = c.around.Nodes
+	plan.AllocationNodes = c.around.Nodes
 	for _, note := range []string{plan.QueueNote(), c.l.site.SharedPartition(ctx, plan.Spec)} {
 		if note != "" && p.Warn != nil {
 			p.Warn(note)

@@ -51,7 +51,7 @@ func (c *cluster) offered(ctx context.Context, argv []string) (controller.Batch,
 	file := argv[slices.IndexFunc(argv, isScript)]
 	found, err := c.l.site.Runs.Files.Read(ctx, file)
 	if err != nil {
-		return b, c.l.site.Runs.Cut(err)
+		return b, c.l.site.Runs.Unreachable(err)
 	}
 	b.Plan, b.Environment, b.Text = c.l.site.Fitted(ctx, script.PlanOf(c.run, 0)), c.l.site.Runs.Environment(), string(found[file].Data)
 	if b.Text == "" {

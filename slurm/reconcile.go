@@ -65,7 +65,7 @@ func (l *Launcher) due(ctx context.Context, name string) (*repair, error) {
 	case f == fateAlive:
 		v, err := c.verdictOnWaiting(ctx, j)
 		if v == nil {
-			return nil, l.site.Runs.Cut(err)
+			return nil, l.site.Runs.Unreachable(err)
 		}
 		return found("waiting job", v.Message, func(ctx context.Context) error { return c.withdraw(ctx, *v) })
 	case c.run.Result != nil && c.run.Expired():

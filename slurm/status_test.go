@@ -9,16 +9,16 @@ import (
 	"github.com/rayctl/rayctl/slurm/rundir"
 )
 
-// The keeper's final state may arrive before its result file is seen, and before the nodes are free.
-func TestLastWordIsNotTheEnd(t *testing.T) {
+// TestDrainingUntilReleased: the keeper's final state may arrive before its result file is seen, and before the nodes are free.
+func TestDrainingUntilReleased(t *testing.T) {
 	c := &cluster{run: &rundir.Run{Name: "x", Record: &rundir.Record{Spec: &spec.ClusterSpec{}}, State: &runstate.State{Phase: runstate.Gone, Exit: &runstate.Exit{Cause: "succeeded"}}}}
 	if s := c.living(controller.Job{}); s.Phase != runstate.Draining || s.Exit != nil {
 		t.Errorf("a cluster that Slurm has not released: %s, %+v", s.Phase, s.Exit)
 	}
 }
 
-// TestFirstWords: the first lines of a launch are about the job, also while Slurm has no reason for it.
-func TestFirstWords(t *testing.T) {
+// TestStatusBeforeTheKeeper: the first lines of a launch are about the job, also while Slurm has no reason for it.
+func TestStatusBeforeTheKeeper(t *testing.T) {
 	c := &cluster{run: &rundir.Run{Name: "x", Committed: true, Record: &rundir.Record{Spec: &spec.ClusterSpec{}}}}
 	for _, w := range []struct {
 		job  controller.Job

@@ -50,7 +50,7 @@ func (c *cluster) verdictByFiles(ctx context.Context, j controller.Job) runstate
 	if c.run.LastWord() == nil {
 		return c.cancelledBy(ctx, j, v)
 	}
-	if a, err := c.run.Another(ctx); err == nil && a.Cause == runstate.CauseLost && a.Told && !a.Allowed {
+	if a, err := c.run.NextAttempt(ctx); err == nil && a.Cause == runstate.CauseLost && a.Told && !a.Allowed {
 		return runstate.Verdict{Cause: a.Cause, Message: a.Message}
 	}
 	return c.cancelledBy(ctx, j, v)
@@ -175,7 +175,7 @@ func (c *cluster) verdictOnRequeued(ctx context.Context, j controller.Job) (*run
 	if c.run.LastWord() == nil || j.State != controller.StatePending {
 		return nil, nil
 	}
-	a, err := c.run.Another(ctx)
+	a, err := c.run.NextAttempt(ctx)
 	if err != nil || a.Allowed || !a.Told && time.Since(j.Submit) < presumeAfter {
 		return nil, err
 	}

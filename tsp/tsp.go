@@ -43,7 +43,7 @@ type queue struct{ socket string }
 func (queue) Name() string { return tspspec.Name }
 
 // Below keeps the clusters apart from those of the local launcher.
-func (queue) Below() string { return tspspec.Name }
+func (queue) StateSubdir() string { return tspspec.Name }
 
 // command is a call of tsp for the socket.
 func (q queue) command(arguments ...string) []string {

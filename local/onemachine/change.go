@@ -21,7 +21,7 @@ func (l *Launcher) Accepted(_ context.Context, id launcher.ID) (*spec.ClusterSpe
 	case how == rundir.Elsewhere:
 		return nil, c.notHere()
 	case how == rundir.Ended, how == rundir.Orphaned:
-		return nil, c.hasEnded()
+		return nil, c.refuseKept()
 	}
 	return c.run.Record.Spec, nil
 }

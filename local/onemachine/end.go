@@ -44,7 +44,7 @@ func (c *cluster) writeResult(ctx context.Context, v runstate.Verdict) error {
 	if err != nil || how == rundir.Ended {
 		return err
 	}
-	if err := c.run.Finish(c.concluded(st, v)); err != nil {
+	if err := c.run.WriteResult(c.concluded(st, v)); err != nil {
 		return err
 	}
 	c.share(ctx)

@@ -171,7 +171,7 @@ func (l *Launcher) existing(ctx context.Context, id launcher.ID, s *spec.Cluster
 		how = rundir.Ended
 	}
 	if how == rundir.Ended {
-		return false, c.hasEnded()
+		return false, c.refuseKept()
 	}
 	if err := launcher.SameSpec(c.run.ID(), st, c.run.Record.Spec, s); err != nil {
 		return false, err
@@ -179,8 +179,8 @@ func (l *Launcher) existing(ctx context.Context, id launcher.ID, s *spec.Cluster
 	return true, nil
 }
 
-// hasEnded refuses a name whose record is kept.
-func (c *cluster) hasEnded() error {
+// refuseKept refuses a name whose record is kept.
+func (c *cluster) refuseKept() error {
 	return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "choose another name, or replace it with --recreate",
 		"a cluster named %s has ended, and its record is kept until %s", c.run.Name, launcher.Stamp(c.run.KeptUntil()))
 }

@@ -37,8 +37,8 @@ type Config struct {
 type Substrate interface {
 	// Name is the launcher's name.
 	Name() string
-	// Below is the part of the default StateDir that has the substrate's clusters; "" for all of it.
-	Below() string
+	// StateSubdir is the part of the default StateDir that has the substrate's clusters; "" for all of it.
+	StateSubdir() string
 	// Require makes ready what a launch needs of the substrate; the error names what is missing.
 	Require(ctx context.Context) error
 	// Start is how the keeper of a cluster of this name starts its nodes.
@@ -80,7 +80,7 @@ func New(c Config, on Substrate) (*Launcher, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.StateDir = filepath.Join(dir, on.Below())
+		c.StateDir = filepath.Join(dir, on.StateSubdir())
 	}
 	if c.CacheDir == "" {
 		dir, err := userDir("XDG_CACHE_HOME", ".cache")

@@ -12,7 +12,7 @@ import (
 type plain struct{}
 
 func (plain) Name() string                           { return localspec.Name }
-func (plain) Below() string                          { return "" }
+func (plain) StateSubdir() string                    { return "" }
 func (plain) Require(context.Context) error          { return nil }
 func (plain) Start(string) keeper.Start              { return keeper.Start{Mode: keeper.StartSpawn} }
 func (plain) Check(context.Context) []launcher.Check { return nil }

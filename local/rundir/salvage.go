@@ -104,7 +104,7 @@ func (r *Run) Saved(job *runstate.Job) (*SavedOutput, error) {
 	return o, nil
 }
 
-// take puts a rest behind the keeper's copy: "from-N", the log from byte N on, or in its place: "whole". false: it is neither.
+// take puts a rest behind the keeper's copy: "from-N", the log from byte N on, or in its place: "whole". It returns false for a file of another kind, and for one that leaves a gap.
 // The first bytes of the copy are job.prepare's, and before that log.
 func (o *SavedOutput) take(rest, kind string, before int64) bool {
 	there := size(rest)

@@ -19,7 +19,7 @@ import (
 
 // Claim takes the name, if nobody has it. python is the interpreter on the nodes.
 func (r *Run) Claim(ctx context.Context, s *spec.ClusterSpec, p launcher.Payload, python string) (bool, error) {
-	dir, owner, err := r.Root.Arrive(ctx)
+	dir, owner, err := r.Root.Locate(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -84,7 +84,7 @@ func (r *Run) Remove(ctx context.Context) error {
 	f := r.Root.Files
 	names, err := f.Names(ctx, r.Dir)
 	if err != nil || len(names) == 0 {
-		return r.Root.Cut(err)
+		return r.Root.Unreachable(err)
 	}
 	paths := []string{r.Path(recordFile)} // first: without it the rest is nobody's cluster
 	for _, name := range names {

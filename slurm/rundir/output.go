@@ -50,7 +50,7 @@ func (r *Run) Saved(ctx context.Context, job *runstate.Job, complete bool) (*Sav
 		if complete {
 			return nil, r.WriteFailed(err)
 		}
-		return nil, r.Root.Cut(err)
+		return nil, r.Root.Unreachable(err)
 	}
 	return &o, nil
 }
@@ -108,7 +108,7 @@ func (r *Run) KeptJobs() *launcher.KeptJobs {
 			err = fs.ErrNotExist
 		}
 		if err != nil {
-			return nil, r.Root.Cut(err)
+			return nil, r.Root.Unreachable(err)
 		}
 		return io.NopCloser(r.Root.Files.Reader(ctx, file, 0)), nil
 	}}

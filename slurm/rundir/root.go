@@ -53,15 +53,15 @@ func NewRoot(c Config) *Root {
 	return &Root{Files: remote.NewFiles(c.Runner), config: c, script: c.Script, log: c.Logger, dir: c.Dir}
 }
 
-// Dir is the directory as far as it is known: absolute since Arrive.
+// Dir is the directory as far as it is known: absolute since Locate.
 func (r *Root) Dir() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.dir
 }
 
-// Arrive learns where the site's directory is and who we are there.
-func (r *Root) Arrive(ctx context.Context) (dir, owner string, err error) {
+// Locate finds where the site's directory is and who we are there.
+func (r *Root) Locate(ctx context.Context) (dir, owner string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.owner != "" {
@@ -72,7 +72,7 @@ func (r *Root) Arrive(ctx context.Context) (dir, owner string, err error) {
 		Environment      []string
 	}
 	if err := r.Files.Call(ctx, "hello", map[string]any{"keep": remote.KeptWith(r.config.Keep)}, &who); err != nil {
-		return "", "", r.Cut(err)
+		return "", "", r.Unreachable(err)
 	}
 	if rest, home := strings.CutPrefix(r.dir, "~/"); home {
 		r.dir = path.Join(who.Home, rest)
@@ -81,8 +81,8 @@ func (r *Root) Arrive(ctx context.Context) (dir, owner string, err error) {
 	return r.dir, r.owner, nil
 }
 
-// Cut explains an error of the way to the site's files.
-func (r *Root) Cut(err error) error {
+// Unreachable explains an error of the connection to the site's files.
+func (r *Root) Unreachable(err error) error {
 	if errors.Is(err, remote.ErrCut) {
 		return launcher.Fail(runstate.CodeUnreachable, err, remote.Advice(err),
 			"the files of the %s site cannot be reached on %s: %v", r.config.System, r.config.Runner, err)
@@ -90,7 +90,7 @@ func (r *Root) Cut(err error) error {
 	return err
 }
 
-// Environment is what jobs start with: the variables of the machine where the files are, as known since Arrive.
+// Environment is what jobs start with: the variables of the machine where the files are, as known since Locate.
 func (r *Root) Environment() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,13 +99,13 @@ func (r *Root) Environment() []string {
 
 // Names are those of all runs.
 func (r *Root) Names(ctx context.Context) ([]string, error) {
-	dir, _, err := r.Arrive(ctx)
+	dir, _, err := r.Locate(ctx)
 	if err != nil {
 		return nil, err
 	}
 	names, err := r.Files.Names(ctx, path.Join(dir, "runs"))
 	if err != nil {
-		return nil, r.Cut(err)
+		return nil, r.Unreachable(err)
 	}
 	return names, nil
 }
@@ -115,7 +115,7 @@ func (r *Root) Run(ctx context.Context, name string) (*Run, error) {
 	if len(validation.IsDNS1123Label(name)) > 0 { // also keeps paths in
 		return nil, launcher.NotFound(launcher.ID(name))
 	}
-	dir, _, err := r.Arrive(ctx)
+	dir, _, err := r.Locate(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ const leastRun = 512 << 10
 
 // Room returns why no run's directory can be written. Nothing stays.
 func (r *Root) Room(ctx context.Context) error {
-	dir, _, err := r.Arrive(ctx)
+	dir, _, err := r.Locate(ctx)
 	if err != nil {
 		return err
 	}
@@ -159,6 +159,6 @@ func (r *Root) writeFailed(dir string, err error) error {
 	case errors.As(err, &file):
 		return launcher.Fail(runstate.CodeConfig, err, "set "+r.config.Option+" to a directory you may write to", "cannot write %s: %v", dir, err)
 	default:
-		return r.Cut(err)
+		return r.Unreachable(err)
 	}
 }

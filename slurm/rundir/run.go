@@ -56,7 +56,7 @@ func (r *Run) Watched() []string {
 // Look reads the files again.
 func (r *Run) Look(ctx context.Context) error {
 	if err := r.lookOnce(ctx); err != nil {
-		return r.Root.Cut(err)
+		return r.Root.Unreachable(err)
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func (r *Run) RayToken(ctx context.Context) (string, error) {
 	file := r.RayTokenPath()
 	files, err := r.Root.Files.Read(ctx, file)
 	if err != nil {
-		return "", r.Root.Cut(err)
+		return "", r.Root.Unreachable(err)
 	}
 	return string(files[file].Data), nil
 }

@@ -120,7 +120,7 @@ func (r *Root) writePrograms(ctx context.Context, dir string) error {
 
 // Program is the path of the zip file with this version of the keeper. A cluster that an older rayctl launched runs another one.
 func (r *Root) Program(ctx context.Context) (string, error) {
-	dir, _, err := r.Arrive(ctx)
+	dir, _, err := r.Locate(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -42,8 +42,8 @@ func (p Plan) inside() []string {
 // nodesInside is on how many of the allocation's nodes the workers are: on one each, if there are enough.
 func (p Plan) nodesInside() int {
 	workers := p.Components()[0].Nodes
-	if p.Held > 0 {
-		return min(p.Held, workers)
+	if p.AllocationNodes > 0 {
+		return min(p.AllocationNodes, workers)
 	}
 	return workers
 }
@@ -52,9 +52,9 @@ func (p Plan) nodesInside() int {
 // SLURM_JOB_CPUS_PER_NODE, "4(x2),2"; "" if it is unknown.
 func (p Plan) Room(cpus string) (room, wanted int) {
 	c := p.Components()[0]
-	each, alone := max(1, c.Request.CPUs), c.Nodes <= p.Held || c.Request.GPUs != ""
+	each, alone := max(1, c.Request.CPUs), c.Nodes <= p.AllocationNodes || c.Request.GPUs != ""
 	if cpus == "" {
-		cpus = fmt.Sprintf("%d(x%d)", each, p.Held)
+		cpus = fmt.Sprintf("%d(x%d)", each, p.AllocationNodes)
 	}
 	for part := range strings.SplitSeq(cpus, ",") {
 		count, times, _ := strings.Cut(part, "(x")

@@ -14,7 +14,7 @@ import (
 func inside(workers, cpus, gpus, held int) Plan {
 	s := &spec.ClusterSpec{Name: "c", Launcher: slurmspec.Name, Sections: slurmspec.In(&slurmspec.Section{Job: slurmspec.CurrentJob}),
 		Workers: []spec.WorkerGroup{{Name: "w", Replicas: &workers, NodeResources: spec.NodeResources{CPUs: units.CPUs(cpus), GPUs: gpus}}}}
-	return Plan{Spec: spec.For(s, slurmspec.Name), Run: "/r", Nonce: "N", Held: held}
+	return Plan{Spec: spec.For(s, slurmspec.Name), Run: "/r", Nonce: "N", AllocationNodes: held}
 }
 
 // TestRoom: workers are on a node each where there are enough nodes, else several on a node. CPUs are as Slurm writes them.

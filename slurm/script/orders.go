@@ -15,16 +15,16 @@ import (
 
 // Plan is everything that orders and script follow from.
 type Plan struct {
-	Spec       *spec.ClusterSpec // prepared
-	Python     string            // interpreter on the nodes
-	Programs   string            // directory of the keeper's files
-	Run        string            // the run's directory; attempts are below it
-	Nonce      string
-	Disconnect time.Duration
-	Cluster    string        // in which the jobs stay, of a federation; "": there is no other
-	Held       int           // nodes of somebody else's allocation, where slurm.job is current; 0: it is not known
-	longest    time.Duration // that the partitions give, see Within; 0: it is not known, or has no bound
-	partitions []Partition   // see Within; none: they are not known
+	Spec            *spec.ClusterSpec // prepared
+	Python          string            // interpreter on the nodes
+	Programs        string            // directory of the keeper's files
+	Run             string            // the run's directory; attempts are below it
+	Nonce           string
+	Disconnect      time.Duration
+	Cluster         string        // in which the jobs stay, of a federation; "": there is no other
+	AllocationNodes int           // nodes of somebody else's allocation, where slurm.job is current; 0: it is not known
+	longest         time.Duration // that the partitions give, see Within; 0: it is not known, or has no bound
+	partitions      []Partition   // see Within; none: they are not known
 }
 
 // PlanOf is the plan of a run, made from its record. disconnect is how long a client may be away before the keeper ends the run.

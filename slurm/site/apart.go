@@ -37,7 +37,7 @@ func (site *Site) Apart(ctx context.Context, s *spec.ClusterSpec) error {
 	}
 	files, err := site.Runs.Files.Read(ctx, file)
 	if err != nil {
-		return site.Runs.Cut(err)
+		return site.Runs.Unreachable(err)
 	}
 	var found apart
 	if err := json.Unmarshal(files[file].Data, &found); err != nil || time.Since(found.At) > remembered {
@@ -65,7 +65,7 @@ func (site *Site) apartFile(ctx context.Context, s *spec.ClusterSpec) (string, e
 	if workers == nil || slurmspec.InCurrent(s) {
 		return "", nil
 	}
-	dir, _, err := site.Runs.Arrive(ctx)
+	dir, _, err := site.Runs.Locate(ctx)
 	if err != nil {
 		return "", err
 	}

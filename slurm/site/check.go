@@ -32,7 +32,7 @@ func (site *Site) Check(ctx context.Context, s *spec.ClusterSpec) []launcher.Che
 	}
 	federation := site.federation(ctx)
 	checks = append(checks, checkFederation(federation)...)
-	dir, _, err := site.Runs.Arrive(ctx)
+	dir, _, err := site.Runs.Locate(ctx)
 	probe := path.Join(dir, ".doctor-"+rand.Text())
 	if err == nil {
 		err = site.Runs.Files.WriteBytes(ctx, path.Join(probe, seenFile), []byte("ok"))
@@ -147,7 +147,7 @@ func (site *Site) TryRequest(ctx context.Context, s *spec.ClusterSpec) error {
 		_, err := site.Current(ctx, script.Plan{Spec: s})
 		return err
 	}
-	dir, _, err := site.Runs.Arrive(ctx)
+	dir, _, err := site.Runs.Locate(ctx)
 	if err != nil {
 		return err
 	}

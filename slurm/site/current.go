@@ -44,7 +44,7 @@ func (site *Site) Current(ctx context.Context, p script.Plan) (Around, error) {
 		if len(p.Components()) > 1 {
 			return refuse("make cpus, memory and gpus of head and workers equal, or leave slurm.job out", "with slurm.job: current the nodes of %s must be alike", p.Spec.Name)
 		}
-		p.Held = j.NodeCount
+		p.AllocationNodes = j.NodeCount
 		if room, wanted := p.Room(site.Getenv("SLURM_JOB_CPUS_PER_NODE")); wanted > room {
 			return refuse("ask for fewer workers, or salloc for more", "%s needs %d nodes of %d CPUs, but job %d, in which this command runs, has %d nodes, with room for %d",
 				p.Spec.Name, wanted, p.Components()[0].Request.CPUs, id, j.NodeCount, room)

@@ -54,7 +54,7 @@ func (site *Site) Python(ctx context.Context, s *spec.ClusterSpec) (string, erro
 	}
 	kind, err := site.Runs.Files.Kind(ctx, python)
 	if err != nil {
-		return "", site.Runs.Cut(err)
+		return "", site.Runs.Unreachable(err)
 	}
 	if kind == "directory" {
 		return path.Join(python, "bin", "python"), nil

@@ -9,16 +9,16 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// Another is why a job waits again after an attempt, according to the run's files: the batch system itself gives no reason.
-type Another struct {
+// NextAttempt is why a job waits again after an attempt, according to the run's files: the batch system itself gives no reason.
+type NextAttempt struct {
 	Cause   string `json:"cause"`
 	Message string `json:"message"`
 	Told    bool   `json:"told"`    // the cause was recorded; else it is assumed
 	Allowed bool   `json:"allowed"` // job.restarts has an attempt left for this cause
 }
 
-// Another reads it.
-func (r *Run) Another(ctx context.Context) (a Another, err error) {
+// NextAttempt reads the run's files for it.
+func (r *Run) NextAttempt(ctx context.Context) (a NextAttempt, err error) {
 	return a, r.Root.Files.Call(ctx, "again", map[string]any{"run": r.Dir}, &a)
 }
 

@@ -36,7 +36,7 @@ func (r *Run) RemoveSecrets(ctx context.Context) error {
 	paths := []string{r.Path(seedDir)}
 	names, err := r.Root.Files.Names(ctx, dir)
 	if err != nil {
-		return r.Root.Cut(err)
+		return r.Root.Unreachable(err)
 	}
 	for _, name := range names {
 		if keeper.IsSecret(name) || strings.HasPrefix(name, orders.PackagePrefix) || name == reserveFile || strings.HasSuffix(name, ".tmp") {

@@ -11,8 +11,8 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// Finish writes the result in a dead keeper's place, with what was saved of the driver's output, and removes what must not outlive the cluster.
-func (r *Run) Finish(st *runstate.State) (err error) {
+// WriteResult writes the result in a dead keeper's place, with what was saved of the driver's output, and removes what must not outlive the cluster.
+func (r *Run) WriteResult(st *runstate.State) (err error) {
 	if st.Log, err = r.salvage(st.Job); err != nil {
 		return WriteFailed(r.Dir, err)
 	}
