@@ -56,7 +56,7 @@ func TestLines(t *testing.T) {
 		{Args: "__complete cp a dev:b --node ''", Out: "head-0\there\n:4\n"},
 		{Args: "init", Out: "rayctl.yaml\n", Err: "next: `rayctl run`\n"},
 		{Args: "init serve --dir new", Made: "new/serve.yaml", Out: "new/rayctl.yaml\n", Err: "next: `cd new && rayctl up && rayctl serve apply -f serve.yaml`"},
-		{Args: "init serve --dir new", Made: "new/serve.yaml", Out: "new/rayctl.yaml\n", Err: "; on a cluster that runs already, `rayctl serve apply -f new/serve.yaml NAME`\n"},
+		{Args: "init serve --dir new", Made: "new/serve.yaml", Out: "new/rayctl.yaml\n", Err: "; on a cluster that runs already, `cd new && rayctl serve apply -f serve.yaml NAME`\n"},
 		{Args: "init --template training", Made: "train.py", Out: "rayctl.yaml\n"},
 		{Args: "init rl", Before: "init grpo", Code: runstate.CodeUsage, Err: "rayctl.yaml already exists"},
 		{Args: "init train --dir x/Ray_Trial.2/_", Before: "init train --dir x/Ray_Trial.2", Made: "x/Ray_Trial.2/_/rayctl.yaml", Out: "rayctl.yaml\n"},
