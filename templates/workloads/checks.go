@@ -149,3 +149,19 @@ func (c *Check) hint(m *Manifest, a, b *big.Int) string {
 	}
 	return "give " + strings.Join(fits, " or ")
 }
+
+// Rule is the check in words.
+func (c *Check) Rule() string {
+	relation := "is at most"
+	switch {
+	case c.Divides != nil:
+		relation = "divides"
+	case c.Equal != nil:
+		relation = "is"
+	}
+	when := ""
+	if c.When != "" {
+		when = " (where " + c.When + ")"
+	}
+	return fmt.Sprintf("`%s` %s `%s`%s: %s", c.sides[0].text, relation, c.sides[1].text, when, c.Says)
+}
