@@ -19,7 +19,9 @@ func (a *App) Questions() *Questions { return &Questions{bufio.NewScanner(a.In),
 // Ask is the line that answers a question, without the blanks around it, and whether there was one.
 func (q *Questions) Ask(question string) (answer string, more bool) {
 	fmt.Fprint(q.out, question)
-	more = q.lines.Scan()
+	if more = q.lines.Scan(); !more {
+		fmt.Fprintln(q.out) // Ctrl-D leaves the cursor behind the question
+	}
 	return strings.TrimSpace(q.lines.Text()), more
 }
 

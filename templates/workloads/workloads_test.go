@@ -2,6 +2,7 @@ package workloads
 
 import (
 	"os"
+	"os/exec"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
@@ -87,6 +88,15 @@ func file(t *testing.T, path string) []byte {
 		t.Fatal(err)
 	}
 	return data
+}
+
+func output(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(name, args...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
 }
 
 func read(t *testing.T, data []byte, into any) {

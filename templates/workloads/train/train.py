@@ -22,6 +22,7 @@ def load():
 
 def train_loop(config):
     state = load()
+    print("beginning at step", state["step"], flush=True)
     rng = random.Random(ray.train.get_context().get_world_rank())
     while state["step"] < config["steps"]:
         for _ in range(10):

@@ -1,0 +1,59 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestTemplates runs what `rayctl init` writes for Ray's libraries, on one cluster. The job of each is stopped in its midst, and the next one goes on from what
+// the first has left in the output directory.
+func TestTemplates(t *testing.T) {
+	u := exampleUser(t)
+	u.env = append(u.env, "XDG_STATE_HOME="+filepath.Join(u.dir, "state"))
+	u.want(0, "init", "data", "--dir", "data")
+	u.want(0, "init", "train", "--dir", "train", "--set", "steps=100000")
+	u.want(0, "init", "tune", "--dir", "tune", "--set", "trials=8", "--set", "steps=200")
+	out := filepath.Join(u.dir, "out")
+	u.runExample("up", "templates", "-f", "data/rayctl.yaml", "--output-dir", out)
+	defer u.want(0, "down", "templates", "--now")
+
+	u.stopped("train", "Checkpoint successfully created")
+	again := u.runExample("submit", "templates", "-f", "train/rayctl.yaml", "--", "python", "train.py", "--steps", "1")
+	contains(t, "the training that goes on", again.out, "fitted:")
+	if strings.Contains(again.out, "beginning at step 0\n") || !strings.Contains(again.out, "beginning at step ") {
+		t.Errorf("the training began anew: %s", tail(again.out))
+	}
+
+	u.stopped("tune", " completed after 200 iterations")
+	contains(t, "the sweep that goes on", u.runExample("submit", "templates", "-f", "tune/rayctl.yaml").out, "going on with the trials in "+out, "8 trials, the best has rate ")
+
+	u.stopped("data", "MapBatches(Model)")
+	contains(t, "the inference that goes on", u.runExample("submit", "templates", "-f", "data/rayctl.yaml").out, "\n1000 rows are done\n")
+	before := files(t, filepath.Join(out, "result"))
+	contains(t, "the inference that has nothing to do", u.runExample("submit", "templates", "-f", "data/rayctl.yaml").out, "\n1000 rows are done\n")
+	if after := files(t, filepath.Join(out, "result")); after != before {
+		t.Errorf("rows were done twice: %s, before %s", after, before)
+	}
+}
+
+// stopped starts a template's job and stops it as soon as it has printed a text.
+func (u *user) stopped(template, text string) {
+	u.t.Helper()
+	job := u.start(false, "submit", "templates", "-f", template+"/rayctl.yaml", "--submission-id", template)
+	job.until(text, 1)
+	u.want(0, "stop", "templates", template)
+	u.t.Logf("%s: exit code %d", template, job.code())
+}
+
+// files are the names of what is in a folder.
+func files(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(entries)
+}
