@@ -84,7 +84,7 @@ func runInit(a *app.App, o *initOptions) error {
 	if !o.output.Text() && !o.list && !o.params {
 		return app.UsageError("give --list or --params with it", "-o is for --list and --params")
 	}
-	found, err := o.find(a)
+	found, err := o.find()
 	if err != nil {
 		return err
 	}

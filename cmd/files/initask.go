@@ -89,11 +89,11 @@ func askParameter(questions *app.Questions, p *workloads.Parameter) (string, err
 		if text == "" {
 			return fmt.Sprint(p.Default), nil
 		}
-		if _, err := p.Value(text); err == nil {
+		_, err = p.Value(text)
+		if err == nil {
 			return text, nil
-		} else {
-			prompt = err.Error() + ": "
 		}
+		prompt = err.Error() + ": "
 	}
 }
 

@@ -27,11 +27,11 @@ type found struct {
 	all   []*workloads.Template
 	one   *workloads.Template // the chosen one, nil if none was
 	dir   string              // the directory of a team's templates, "" for rayctl's own
-	close func() error
+	close func()
 }
 
 // find is the template that was named, or all that may be meant.
-func (o *initOptions) find(a *app.App) (*found, error) {
+func (o *initOptions) find() (*found, error) {
 	if isPath(o.template) {
 		all, closed, err := workloads.Open(o.template)
 		if err != nil {
@@ -47,7 +47,7 @@ func (o *initOptions) find(a *app.App) (*found, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &found{all: all, close: func() error { return nil }}
+	f := &found{all: all, close: func() {}}
 	if o.template == "" {
 		return f, nil
 	}
@@ -195,12 +195,12 @@ func completeTemplates(_ *cobra.Command, args []string, word string) (out []cobr
 }
 
 // completing is the template of a command line that is not complete; nil if there is none.
-func completing(args []string) (t *workloads.Template, closed func() error) {
+func completing(args []string) (t *workloads.Template, closed func()) {
 	o := &initOptions{template: defaultTemplate}
 	if len(args) > 0 {
 		o.template = args[0]
 	}
-	f, err := o.find(nil)
+	f, err := o.find()
 	if err != nil {
 		return nil, nil
 	}

@@ -97,7 +97,7 @@ func TestLines(t *testing.T) {
 		{Args: "init ./teams", Files: two, Code: runstate.CodeUsage, Err: "./teams has several templates: give `rayctl init ./teams/a` or `rayctl init ./teams/b`"},
 		{Args: "init ./teams --list -o name", Files: two, Out: "a\nb\n"},
 		{Args: "init ./teams/b", Files: two, Made: "b.txt", Out: "b.txt\n"},
-		{Args: "init", Terminal: true, Stdin: "9\ntraining\n0\n3\n\n\n\n\n", Made: "train.py", Out: "rayctl.yaml\n", Err: "nodes cannot be \"0\": give a whole number from 1 to 1000000: "},
+		{Args: "init", Terminal: true, Stdin: "99\ntraining\n0\n3\n\n\n\n\n", Made: "train.py", Out: "rayctl.yaml\n", Err: "nodes cannot be \"0\": give a whole number from 1 to 1000000: "},
 		{Args: "init --set nodes=3", Terminal: true, Stdin: "\n\n\n\n\n", Made: "main.py", Out: "rayctl.yaml\n", Err: "Which template? [basic] ", Unsaid: "nodes:"},
 		{Args: "init basic", Terminal: true, Made: "main.py", Out: "rayctl.yaml\n", Err: "next: `rayctl run`", Unsaid: "Which"},
 		{Args: "__complete init ''", Out: "train\tdata-parallel training"},

@@ -61,7 +61,7 @@ func rank(name string) int {
 }
 
 // Open are the templates of a team: the one of a folder with a manifest, or those of the folders in it. The files are read until close is called.
-func Open(dir string) (all []*Template, closed func() error, err error) {
+func Open(dir string) (all []*Template, closed func(), err error) {
 	root, err := os.OpenRoot(dir) // refuses links that lead out of it
 	if err != nil {
 		var at *fs.PathError
@@ -74,7 +74,7 @@ func Open(dir string) (all []*Template, closed func() error, err error) {
 	if err != nil {
 		return nil, nil, errors.Join(err, root.Close())
 	}
-	return all, root.Close, nil
+	return all, func() { _ = root.Close() }, nil
 }
 
 func at(folder fs.FS, dir string) ([]*Template, error) {
@@ -147,7 +147,7 @@ func readFile(folder fs.FS, name, file string) ([]byte, error) {
 	if err != nil {
 		return fail("it cannot be read", "make it readable")
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	switch {
 	case err != nil:

@@ -20,6 +20,13 @@ func TestTemplates(t *testing.T) {
 	u.runExample("up", "templates", "-f", "data/rayctl.yaml", "--output-dir", out)
 	defer u.want(0, "down", "templates", "--now")
 
+	u.want(0, "init", "basic", "--dir", "basic")
+	contains(t, "the basic template", u.runExample("submit", "templates", "-f", "basic/rayctl.yaml").out, "sum of squares: 328350\nnodes: ")
+
+	u.want(0, "init", "llm", "--dir", "llm")
+	u.write("llm/check.py", llmCheck)
+	contains(t, "the options of the template llm", u.runExample("submit", "templates", "--working-dir", "llm", "--", "python", "check.py").out, "checked qwen3-8b\n")
+
 	u.stopped("train", "Checkpoint successfully created")
 	again := u.runExample("submit", "templates", "-f", "train/rayctl.yaml", "--", "python", "train.py", "--steps", "1")
 	contains(t, "the training that goes on", again.out, "fitted:")
@@ -38,6 +45,24 @@ func TestTemplates(t *testing.T) {
 		t.Errorf("rows were done twice: %s, before %s", after, before)
 	}
 }
+
+// llmCheck compares the template for LLMs, which needs GPUs, with Ray's own classes. ray.serve.llm itself imports vLLM: their module is read in its place.
+const llmCheck = `import importlib.util, re, yaml
+from ray.llm._internal.serve.core.configs.llm_config import LLMConfig
+from ray.serve.config import AutoscalingConfig
+
+(app,) = yaml.safe_load(open("serve.yaml"))["applications"]
+module, function = app["import_path"].split(":")
+assert re.search("^def " + function + r"\(", open(importlib.util.find_spec(module).origin).read(), re.M), app["import_path"]
+(given,) = app["args"]["llm_configs"]
+config = LLMConfig(**given)
+AutoscalingConfig(**given["deployment_config"]["autoscaling_config"])
+assert set(given["model_loading_config"]) <= set(type(config.model_loading_config).model_fields)
+try:
+    LLMConfig(**given, engine_kwarg={})
+except ValueError:
+    print("checked", config.model_id)
+`
 
 // stopped starts a template's job and stops it as soon as it has printed a text.
 func (u *user) stopped(template, text string) {

@@ -7,7 +7,7 @@ import random
 import tempfile
 
 from ray import tune
-from ray.tune import Checkpoint, CheckpointConfig, RunConfig, TuneConfig, Tuner
+from ray.tune import Checkpoint, RunConfig, TuneConfig, Tuner
 
 
 def train(config):
@@ -47,7 +47,8 @@ else:
         trainable,
         param_space={"rate": tune.loguniform(0.001, 0.5), "steps": options.steps},
         tune_config=TuneConfig(metric="loss", mode="min", num_samples=options.trials),
-        run_config=RunConfig(name="tune", storage_path=os.path.dirname(path), checkpoint_config=CheckpointConfig(num_to_keep=1)),
+        # All checkpoints are kept: at a sudden end, the one that Tune has noted for a trial is not always the newest.
+        run_config=RunConfig(name="tune", storage_path=os.path.dirname(path)),
     )
 results = tuner.fit()
 if results.num_errors:
