@@ -49,7 +49,9 @@ module, function = app["import_path"].split(":")
 assert re.search("^def " + function + r"\(", open(importlib.util.find_spec(module).origin).read(), re.M), app["import_path"]
 (given,) = app["args"]["llm_configs"]
 config = LLMConfig(**given)
-AutoscalingConfig(**given["deployment_config"]["autoscaling_config"])
+scaling = given["deployment_config"]["autoscaling_config"]
+assert set(scaling) <= set(AutoscalingConfig.__fields__), scaling
+AutoscalingConfig(**scaling)
 assert set(given["model_loading_config"]) <= set(type(config.model_loading_config).model_fields)
 try:
     LLMConfig(**given, engine_kwarg={})
