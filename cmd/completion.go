@@ -41,7 +41,7 @@ func addCompletion(root *cobra.Command) {
 func addKeyCompletion(root *cobra.Command) {
 	var each func(c *cobra.Command)
 	each = func(c *cobra.Command) {
-		if c.Flags().Lookup("set") != nil {
+		if c.Flags().Lookup("set") != nil && c.Name() != "init" { // which completes parameters
 			app.Complete(c, "set", func(_ *cobra.Command, _ []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
 				return keysFrom(word, "="), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 			})

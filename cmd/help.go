@@ -25,7 +25,7 @@ var topics = map[string]string{
 	"file": "cluster-file.md", "cluster-file": "cluster-file.md", "yaml": "cluster-file.md", "profiles": "cluster-file.md",
 	"first-hour": "first-hour.md", "tutorial": "first-hour.md", "data": "packages.md", "results": "output.md", "receipt": "output.md", "limits": "limits.md", "ends": "limits.md",
 	"notebooks": "notebooks.md", "notebook": "notebooks.md", "jupyter": "notebooks.md", "coming-from": "coming-from.md", "sbatch": "coming-from.md", "rayjob": "coming-from.md",
-	"troubleshooting": "troubleshooting.md", "errors": "troubleshooting.md", "measured": "measured.md", "manual": "README.md", "docs": "README.md",
+	"troubleshooting": "troubleshooting.md", "errors": "troubleshooting.md", "measured": "measured.md", "templates": "templates.md", "template": "templates.md", "recipes": "recipes.md", "recipe": "recipes.md", "manual": "README.md", "docs": "README.md",
 }
 
 // Sections of longer documents.
@@ -42,7 +42,7 @@ var keyMeant = map[string]string{
 }
 
 // subjects are those that the help lists.
-const subjects = "elastic, ci, sharing, sites, slurm, kuberay, checkpoints, signals, exit-codes, variables, cluster-file, first-hour, coming-from, notebooks, limits, troubleshooting"
+const subjects = "elastic, ci, sharing, sites, slurm, kuberay, checkpoints, signals, exit-codes, variables, cluster-file, first-hour, coming-from, notebooks, limits, recipes, templates, troubleshooting"
 
 // addHelp makes `rayctl help` refuse what is no command, for which cobra prints the help of the command above. It shows the document of a subject and the
 // reference of a key of the cluster file, and names what a verb of other tools is here, or the nearest command. `rayctl explain` is for keys first.

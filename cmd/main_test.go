@@ -14,6 +14,7 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/app/apptest"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/templates/workloads"
 )
 
 // TestUsage expects code 64 and one sentence for wrong command lines.
@@ -55,6 +56,32 @@ func TestFirstContact(t *testing.T) {
 	for dir, want := range map[string]string{".": "next: `rayctl run`", "it's new": "next: `cd 'it'\"'\"'s new' && rayctl run`"} {
 		if _, next := said("init", "--dir", dir); !strings.Contains(next, want) {
 			t.Errorf("init --dir %q says %q, want %q", dir, next, want)
+		}
+	}
+}
+
+// TestTemplatesAreClusterFiles: the cluster file of each template is valid for each of its launchers.
+func TestTemplatesAreClusterFiles(t *testing.T) {
+	t.Chdir(t.TempDir())
+	all, err := workloads.Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	does := func(args ...string) string {
+		a, out, stderr := apptest.New()
+		a.Launchers = launchers()
+		if code := a.Execute(t.Context(), NewRoot, args); code != 0 {
+			t.Errorf("%q: code %d, stderr %q", args, code, stderr)
+		}
+		return out.String()
+	}
+	for _, one := range all {
+		for _, launcher := range one.Launchers {
+			dir := one.Name + "-" + launcher
+			does("init", one.Name, "--launcher", launcher, "--dir", dir)
+			if made := does("render", "--spec", "--up", "-f", filepath.Join(dir, "rayctl.yaml")); !strings.Contains(made, "launcher: "+launcher+"\n") {
+				t.Errorf("%s is for another launcher: %s", dir, made)
+			}
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package advise
 
 import (
-	"bufio"
 	"fmt"
 	"strconv"
 	"strings"
@@ -138,11 +137,10 @@ func (o *options) fromFile(s *spec.ClusterSpec, set func(flag string) bool) {
 
 // ask asks on the terminal; Enter is 1, or no.
 func (o *options) ask(a *app.App) error {
-	lines := bufio.NewScanner(a.In)
+	questions := a.Questions()
 	answer := func(text string) string {
-		fmt.Fprint(a.Err, text)
-		lines.Scan()
-		return strings.ToLower(strings.TrimSpace(lines.Text()))
+		given, _ := questions.Ask(text)
+		return strings.ToLower(given)
 	}
 	for question := "How many nodes has one job? [1] "; ; question = "Write a number, such as 8: " {
 		text := answer(question)
@@ -157,7 +155,7 @@ func (o *options) ask(a *app.App) error {
 		text := answer(q.asked + " [y/N] ")
 		*q.answer = text == "y" || text == "yes"
 	}
-	return lines.Err()
+	return questions.Err()
 }
 
 // print writes the answer for people.

@@ -22,89 +22,145 @@ import (
 )
 
 type initOptions struct {
-	template string
-	dir      string
-	force    bool
-	from     string
+	template     string // "": not said
+	dir          string
+	force        bool
+	from         string
+	set          []string
+	launcher     string
+	list, params bool
+	output       app.Output
 }
 
 // NewInit is `rayctl init`.
 func NewInit(a *app.App) *cobra.Command {
 	o := &initOptions{}
-	var kinds []string
-	for _, w := range workloads.List() {
-		kinds = append(kinds, fmt.Sprintf("  %-6s  %s", w.Name, w.About))
-	}
 	c := &cobra.Command{
-		Use:   "init [TEMPLATE | --from FILE]",
+		Use:   "init [TEMPLATE | DIR | --from FILE]",
 		Short: "Write a commented rayctl.yaml and a small script to begin with",
-		Long: "init writes a cluster file and a script that run as they are, or what a CI system needs to run them. Clusters are named after the directory. Templates (default: basic):\n\n" + strings.Join(kinds, "\n") +
-			"\n\n--from FILE writes the rayctl.yaml of what starts Ray by hand today: a batch script (#SBATCH lines, srun, `ray start` or `ray symmetric-run`), a RayJob or\n" +
+		Long: "init writes a cluster file and a script that run as they are, or what a CI system needs to run them. Clusters are named after the directory. Without a\n" +
+			"template it asks on a terminal, and elsewhere takes basic. A path, such as ./mine, is a directory with a team's own templates (`rayctl help templates`).\n\n" + templateHelp() +
+			"\n--params shows what --set can change in a template.\n\n" +
+			"--from FILE writes the rayctl.yaml of what starts Ray by hand today: a batch script (#SBATCH lines, srun, `ray start` or `ray symmetric-run`), a RayJob or\n" +
 			"RayCluster of KubeRay, or a file with a `ray job submit` line; - is standard input. The script is read, not run. What is not translated, and what is to be\n" +
 			"checked, stands in the file's first lines and on stderr. Values of secrets are not copied.",
-		Example: "  rayctl init && rayctl run\n  rayctl init grpo --dir my-run\n  rayctl init github\n  rayctl init --from train.sbatch\n  rayctl init --from rayjob.yaml",
-		Args:    app.NoDash(1, "one template"),
-		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				o.template = args[0]
-			}
-			if c.Flags().Changed("from") {
-				if len(args) > 0 || c.Flags().Changed("template") {
-					return app.UsageError("leave one of them out", "a template and --from exclude one another")
-				}
-				return a.Action(func(context.Context) error { return runInitFrom(a, o) })(c, args)
-			}
-			return a.Action(func(ctx context.Context) error { return runInit(ctx, a, o) })(c, args)
-		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			return templateNames(), cobra.ShellCompDirectiveNoFileComp
-		},
+		Example: "  rayctl init && rayctl run\n  rayctl init grpo --dir my-run\n  rayctl init train --set nodes=4 --launcher slurm\n  rayctl init train --params\n  rayctl init github\n  rayctl init ./our-templates/verl\n" +
+			"  rayctl init --from train.sbatch\n  rayctl init --from rayjob.yaml",
+		Args:              app.NoDash(1, "one template"),
+		ValidArgsFunction: completeTemplates,
 	}
-	c.Flags().StringVar(&o.template, "template", "basic", "the same as the argument `TEMPLATE`")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			o.template = args[0]
+		}
+		switch {
+		case c.Flags().Changed("from") && (o.template != "" || o.list || o.params || len(o.set) > 0 || o.launcher != ""):
+			return app.UsageError("leave one of them out", "a template and --from exclude one another")
+		case c.Flags().Changed("from"):
+			return a.Action(func(context.Context) error { return runInitFrom(a, o) })(c, args)
+		}
+		return runInit(a, o) // without a context of its own: Ctrl-C ends it, also at a question
+	}
+	c.Flags().StringVar(&o.template, "template", "", "the same as the argument `TEMPLATE`")
 	c.Flags().Lookup("template").Hidden = true
 	c.Flags().StringVar(&o.from, "from", "", "write the rayctl.yaml of this batch script, RayJob or ray job submit line: `FILE`, - for standard input")
 	c.Flags().StringVar(&o.dir, "dir", ".", "write into this `DIR`")
 	c.Flags().BoolVar(&o.force, "force", false, "overwrite files that are there")
+	c.Flags().StringArrayVar(&o.set, "set", nil, "set a parameter of the template: `KEY=VALUE`, as in nodes=4")
+	c.Flags().StringVar(&o.launcher, "launcher", "", "write the files for this `LAUNCHER`")
+	c.Flags().BoolVar(&o.list, "list", false, "list the templates")
+	c.Flags().BoolVar(&o.params, "params", false, "show the parameters of the template")
+	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName)
+	app.Complete(c, "set", completeSet)
+	app.Complete(c, "launcher", completeLauncher)
 	return c
 }
 
-func templateNames() []string {
-	var names []string
-	for _, w := range workloads.List() {
-		names = append(names, w.Name)
+// runInit writes the files of one template, or shows what there is.
+func runInit(a *app.App, o *initOptions) error {
+	if err := o.output.Validate(); err != nil {
+		return err
 	}
-	return names
-}
-
-// otherTemplates are what people call templates.
-var otherTemplates = map[string]string{"rl": "grpo", "rlhf": "grpo", "training": "train", "trainer": "train", "serving": "serve"}
-
-// runInit writes the files of one template, all or none, except for programs that are there already.
-func runInit(_ context.Context, a *app.App, o *initOptions) error {
-	switch template, err := app.CITemplate(o.template); {
+	if !o.output.Text() && !o.list && !o.params {
+		return app.UsageError("give --list or --params with it", "-o is for --list and --params")
+	}
+	found, err := o.find()
+	if err != nil {
+		return err
+	}
+	defer found.close()
+	switch {
+	case o.list:
+		return o.printList(a, found.all)
+	case found.one == nil && o.asks(a):
+		return o.ask(a, found)
+	}
+	t, err := found.only()
+	switch {
 	case err != nil:
 		return err
-	case template != "":
-		o.template = template
+	case o.params:
+		return o.printParameters(a, t)
 	}
-	if other := otherTemplates[o.template]; other != "" && !slices.Contains(templateNames(), o.template) {
-		o.template = other
-	}
-	if !slices.Contains(templateNames(), o.template) {
-		return app.UsageError("there are "+strings.Join(templateNames(), ", "), "there is no template %q", o.template)
-	}
+	return o.make(a, t, o.set)
+}
+
+// asks reports whether a person can be asked.
+func (o *initOptions) asks(a *app.App) bool {
+	return o.template == "" && !o.params && a.InTTY && a.OutTTY && a.ErrTTY
+}
+
+// make writes the files of a template with these parameters, and says what to do next.
+func (o *initOptions) make(a *app.App, t *workloads.Template, set []string) error {
 	dir, err := filepath.Abs(o.dir)
 	if err != nil {
 		return launcher.Fail(runstate.CodeUsage, err, "change to a directory that exists", "the current directory is not known: %v", err)
 	}
-	files, err := workloads.Files(o.template, spec.NameFrom(filepath.Base(dir))) // as for a file without a name; one is for all directories of a user
+	if o.launcher != "" {
+		set = append(slices.Clone(set), "launcher="+o.launcher)
+	}
+	values, err := t.Values(set, spec.NameFrom(filepath.Base(dir))) // as for a file without a name; one is for all directories of a user
+	if err == nil {
+		err = t.CheckValues(values)
+	}
 	if err != nil {
+		return refused(err)
+	}
+	files, err := t.Files(values)
+	if err != nil {
+		return refused(err)
+	}
+	if err := o.writeAll(a, t, files); err != nil {
 		return err
 	}
+	for _, name := range t.Uses {
+		if _, err := os.Stat(filepath.Join(o.dir, name)); err != nil {
+			a.UI.Note("the files need %s, which is not there yet: `rayctl init` writes one, or set the command in the file", name)
+		}
+	}
+	a.Next(o.steps(t)...)
+	return nil
+}
+
+// refused gives the errors of templates the exit codes of wrong usage and of a wrong file.
+func refused(err error) error {
+	var value *workloads.ValueError
+	var file *workloads.Error
+	switch {
+	case errors.As(err, &value):
+		return app.UsageError(value.Hint, "%s", value.Msg)
+	case errors.As(err, &file):
+		return launcher.Fail(runstate.CodeSpec, nil, file.Hint, "%s: %s", file.File, file.Msg)
+	}
+	return err
+}
+
+// writeAll writes all files or none, except for programs that are there already.
+func (o *initOptions) writeAll(a *app.App, t *workloads.Template, files []workloads.File) error {
 	var kept []string
 	for _, f := range files {
 		switch err := o.taken(f.Name); {
-		case errors.Is(err, fs.ErrExist) && !isConfig(f.Name):
+		case errors.Is(err, fs.ErrExist) && slices.Contains(t.Keeps, f.Name):
 			kept = append(kept, f.Name)
 		case err != nil:
 			return err
@@ -119,29 +175,40 @@ func runInit(_ context.Context, a *app.App, o *initOptions) error {
 			return err
 		}
 	}
-	if o.template == "github" || o.template == "gitlab" {
-		if _, err := os.Stat(filepath.Join(o.dir, "rayctl.yaml")); err != nil {
-			a.UI.Note("the job is that of rayctl.yaml, which is not there yet: `rayctl init` writes one, or set the command in the file")
-		}
-		a.Next("commit the file and push")
-		return nil
-	}
-	next := []string{"`" + o.below(nextOf(o.template)) + "`"}
-	if o.template == "serve" {
-		next = append(next, "on a cluster that runs already, `rayctl serve apply -f "+shellescape.Quote(filepath.Join(o.dir, "serve.yaml"))+" NAME`")
-	}
-	a.Next(next...)
 	return nil
 }
 
-// taken is why a file is not written: it is there.
+// steps are what to do next, with commands to be typed in the current directory.
+func (o *initOptions) steps(t *workloads.Template) (out []string) {
+	for _, s := range t.Next {
+		switch {
+		case s.Run == "":
+			out = append(out, s.Say)
+		case s.Say == "":
+			out = append(out, "`"+o.below(s.Run)+"`")
+		default:
+			out = append(out, s.Say+", `"+o.below(s.Run)+"`")
+		}
+	}
+	return out
+}
+
+// taken is why a file is not written: it is there, or a link leads to another directory.
 func (o *initOptions) taken(name string) error {
+	root, err := os.OpenRoot(o.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer root.Close()
 	path := filepath.Join(o.dir, name)
-	switch _, err := os.Lstat(path); {
+	switch _, err := root.Lstat(name); {
 	case err == nil && !o.force:
 		return launcher.Fail(runstate.CodeUsage, fs.ErrExist, "give --force, or another --dir", "%s already exists", path)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return err
+		return launcher.Fail(runstate.CodeUsage, nil, "give another --dir", "%s cannot be written: %v", path, err)
 	}
 	return nil
 }
@@ -167,15 +234,7 @@ func (o *initOptions) below(command string) string {
 	return command
 }
 
-// isConfig reports whether a file of a template is configuration. An existing program is kept, because it is the one that the user wants to run.
-func isConfig(name string) bool {
-	return filepath.Ext(name) == ".yaml" || filepath.Ext(name) == ".yml"
-}
-
-// nextOf is the command that runs a template's files.
-func nextOf(template string) string {
-	if template == "serve" {
-		return "rayctl up && rayctl serve apply -f serve.yaml"
-	}
-	return "rayctl run"
+// isPath reports whether the argument is a directory of a team's templates and not the name of one of rayctl's.
+func isPath(name string) bool {
+	return strings.HasPrefix(name, ".") || strings.ContainsRune(name, filepath.Separator)
 }

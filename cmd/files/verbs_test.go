@@ -24,6 +24,10 @@ func TestLines(t *testing.T) {
 	one := map[string]string{"a": "text"}
 	file := map[string]string{"rayctl.yaml": "name: filed\njob: {entrypoint: python a.py}\n"}
 	script := map[string]string{"x.sbatch": "#!/bin/bash\n#SBATCH -N 2\n#SBATCH -o %j.out\nexport HF_TOKEN=hf_s3cret LR=0.1\nsrun ray start --head &\npython a.py --lr $LR\n"}
+	mine := func(version, file string) map[string]string {
+		return map[string]string{"mine/template.yaml": "version: " + version + "\ntitle: ours\nfor: us\nparameters: [{name: nodes, type: int, default: 2, help: h}]\nnext: [{say: look at it}]\n", "mine/rayctl.yaml.tmpl": file}
+	}
+	two := map[string]string{"teams/a/template.yaml": "version: 1\ntitle: a\nfor: us\n", "teams/b/template.yaml": "version: 1\ntitle: b\nfor: us\n", "teams/b/b.txt": "b"}
 	apptest.Run(t, verbs, with, []apptest.Line{
 		{Args: "cp a dev:b", Files: one, Made: "b", Err: "local cluster dev\ncopied a to dev:/"},
 		{Args: "cp :a c", Files: one, Made: "c", Err: "local cluster dev (the only one)"},
@@ -56,7 +60,7 @@ func TestLines(t *testing.T) {
 		{Args: "__complete cp a dev:b --node ''", Out: "head-0\there\n:4\n"},
 		{Args: "init", Out: "rayctl.yaml\n", Err: "next: `rayctl run`\n"},
 		{Args: "init serve --dir new", Made: "new/serve.yaml", Out: "new/rayctl.yaml\n", Err: "next: `cd new && rayctl up && rayctl serve apply -f serve.yaml`"},
-		{Args: "init serve --dir new", Made: "new/serve.yaml", Out: "new/rayctl.yaml\n", Err: "; on a cluster that runs already, `rayctl serve apply -f new/serve.yaml NAME`\n"},
+		{Args: "init serve --dir new", Made: "new/serve.yaml", Out: "new/rayctl.yaml\n", Err: "; on a cluster that runs already, `cd new && rayctl serve apply -f serve.yaml NAME`\n"},
 		{Args: "init --template training", Made: "train.py", Out: "rayctl.yaml\n"},
 		{Args: "init rl", Before: "init grpo", Code: runstate.CodeUsage, Err: "rayctl.yaml already exists"},
 		{Args: "init train --dir x/Ray_Trial.2/_", Before: "init train --dir x/Ray_Trial.2", Made: "x/Ray_Trial.2/_/rayctl.yaml", Out: "rayctl.yaml\n"},
@@ -72,6 +76,35 @@ func TestLines(t *testing.T) {
 		{Args: "init github-actions --dir new", Files: file, Made: "new/.github/workflows/rayctl.yml", Out: "new/.github/workflows/rayctl.yml\n", Err: "next: commit the file and push\n"},
 		{Args: "init GitLab", Files: file, Made: ".gitlab-ci.yml", Out: ".gitlab-ci.yml\n", Err: "next: commit the file and push\n", Unsaid: "not there"},
 		{Args: "init gitlab", Before: "init gitlab", Code: runstate.CodeUsage, Err: ".gitlab-ci.yml already exists: give --force"},
+		{Args: "init train --set nodes=4 --launcher slurm", Made: "train.py", Out: "rayctl.yaml\n", Err: "next: `rayctl run`\n"},
+		{Args: "init train --set nodes=0", Code: runstate.CodeUsage, Err: `nodes cannot be "0": give a whole number from 1 to 1000000`},
+		{Args: "init train --set node=1", Code: runstate.CodeUsage, Err: `template train has no parameter "node": did you mean nodes?`},
+		{Args: "init train --launcher slrum", Code: runstate.CodeUsage, Err: `launcher cannot be "slrum": did you mean slurm?`},
+		{Args: "init github --launcher slurm", Code: runstate.CodeUsage, Err: "template github is the same for all launchers: leave the launcher out"},
+		{Args: "init data --set replicas=9", Code: runstate.CodeUsage, Err: "replicas + 2 = 11 is more than nodes * cpus = 4, but each replica takes a CPU"},
+		{Args: "init trian", Code: runstate.CodeUsage, Err: "there is no template \"trian\": did you mean train?"},
+		{Args: "init --list", Out: "train      Ray Train"},
+		{Args: "init --list -o json", JSON: true, Out: `"name": "train"`},
+		{Args: "init -o json", Code: runstate.CodeUsage, Err: "-o is for --list and --params"},
+		{Args: "init --params train", Out: "nodes       2                 1 to 1000000"},
+		{Args: "init --params train -o name", Out: "nodes\ncpus\nsteps\nname\nlauncher\n"},
+		{Args: "init --from x --set a=b", Code: runstate.CodeUsage, Err: "a template and --from exclude one another"},
+		{Args: "init ./mine --set nodes=3", Files: mine("1", "name: [[ yaml .name ]] # [[ yaml .nodes ]]"), Made: "rayctl.yaml", Out: "rayctl.yaml\n", Err: "next: look at it"},
+		{Args: "init ./mine", Files: mine("1", "[[ .nodes ]]"), Code: runstate.CodeSpec, Err: "mine/rayctl.yaml.tmpl: {{.nodes}} is not quoted"},
+		{Args: "init ./mine", Files: mine("2", ""), Code: runstate.CodeSpec, Err: "mine/template.yaml: its format has the version 2: another rayctl may know it"},
+		{Args: "init mine", Files: mine("1", ""), Code: runstate.CodeUsage, Err: "there is no template \"mine\": did you mean `rayctl init ./mine`?"},
+		{Args: "init ./nosuch", Code: runstate.CodeSpec, Err: "./nosuch: the folder cannot be read: no such file or directory: name a folder with a template.yaml"},
+		{Args: "init ./teams", Files: two, Code: runstate.CodeUsage, Err: "./teams has several templates: give `rayctl init ./teams/a` or `rayctl init ./teams/b`"},
+		{Args: "init ./teams --list -o name", Files: two, Out: "a\nb\n"},
+		{Args: "init ./teams/b", Files: two, Made: "b.txt", Out: "b.txt\n"},
+		{Args: "init", Terminal: true, Stdin: "99\ntraining\n0\n3\n\n\n\n\n", Made: "train.py", Out: "rayctl.yaml\n", Err: "nodes cannot be \"0\": give a whole number from 1 to 1000000: "},
+		{Args: "init --set nodes=3", Terminal: true, Stdin: "\n\n\n\n\n", Made: "main.py", Out: "rayctl.yaml\n", Err: "Which template? [basic] ", Unsaid: "nodes:"},
+		{Args: "init basic", Terminal: true, Made: "main.py", Out: "rayctl.yaml\n", Err: "next: `rayctl run`", Unsaid: "Which"},
+		{Args: "__complete init ''", Out: "train\tdata-parallel training"},
+		{Args: "__complete init ./", Out: ":16\n"},
+		{Args: "__complete init train --set ''", Out: "nodes=\tworkers; each one"},
+		{Args: "__complete init train --set launcher=", Out: "launcher=local\nlauncher=slurm\nlauncher=kuberay\n:4\n"},
+		{Args: "__complete init train --launcher ''", Out: "local\nslurm\nkuberay\n:4\n"},
 		{Args: "init a b", Code: runstate.CodeUsage, Err: "`rayctl init` takes one template"},
 		{Args: "init --from x.sbatch", Files: script, Made: "rayctl.yaml", Out: "rayctl.yaml\n", Err: "not translated: line 3: --output=%j.out: `rayctl logs` shows the output, also after the end\nto check: line 4: the value of HF_TOKEN is not copied: it is a secret, which rayctl takes from your environment\nnext: read rayctl.yaml, `rayctl validate -f rayctl.yaml`; `rayctl run`\n", Unsaid: "hf_s3cret"},
 		{Args: "init --from - --dir a/b", Stdin: "ray job submit --working-dir . -- python a.py\n", Made: "a/b/rayctl.yaml", Out: "a/b/rayctl.yaml\n", Err: "job.workingDir is relative to the cluster file, which is in another directory\nnext: read a/b/rayctl.yaml, `rayctl validate -f a/b/rayctl.yaml`; `cd a/b && rayctl run`\n"},
@@ -122,4 +155,15 @@ func TestLines(t *testing.T) {
 	})
 	ends := func() launcher.Launcher { return (&apptest.Launcher{FilesEnd: "mount NAME again"}).With("old") }
 	apptest.Run(t, verbs, ends, []apptest.Line{{Args: "cp old: x", Code: runstate.CodeSpec, Err: "cluster old has ended, and the files of its pods with it, except for what is on mounted storage: mount old again"}})
+}
+
+// TestInitUnanswered: where the input ends at a question, nothing is written.
+func TestInitUnanswered(t *testing.T) {
+	t.Chdir(t.TempDir())
+	a, out, stderr := apptest.New()
+	a.In, a.InTTY, a.OutTTY, a.ErrTTY = strings.NewReader("\n"), true, true, true
+	code := a.Execute(t.Context(), verbs, []string{"init"})
+	if there, _ := os.ReadDir("."); code != runstate.CodeUsage || out.Len() > 0 || len(there) > 0 || !strings.Contains(stderr.String(), "the questions are not answered, and nothing is written: answer them") {
+		t.Errorf("code %d, stdout %q, stderr %q, files %v", code, out, stderr, there)
+	}
 }

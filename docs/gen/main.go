@@ -21,6 +21,7 @@ var pages = []page{
 	{"cluster-file.md", clusterFile},
 	{"commands.md", commands},
 	{codesPage, exitCodes},
+	{"recipes.md", recipes},
 	{"../keeper/rayctl_keeper/state/model.py", pythonModel},
 }
 

@@ -1,37 +1,37 @@
-// Package workloads holds what `rayctl init` writes: for each kind of work a cluster file and a small script that run as they are, and for CI systems a file that runs them.
+// Package workloads holds what `rayctl init` writes. A template is a folder with a manifest, template.yaml, and the files that it writes beside a cluster: a cluster
+// file and a small program that run as they are, or what a CI system needs to run them. A team's own templates are folders of the same form.
 package workloads
 
 import (
-	"bytes"
+	"cmp"
 	"embed"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"os"
 	"path"
-
-	kyaml "sigs.k8s.io/yaml"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
 )
 
-//go:embed all:basic all:github all:gitlab all:grpo all:serve all:train
-var files embed.FS
+// embedded has a folder for each template.
+//
+//go:embed all:*
+var embedded embed.FS
 
-// Workload is one template.
-type Workload struct {
-	Name  string
-	About string
-}
+// Limits of templates, so that a wrong folder is not read whole.
+const (
+	maxFile  = 1 << 20
+	maxFiles = 100
+)
 
-// places are the folders of files that must not be beside the cluster file.
-var places = map[string]string{"github": ".github/workflows"}
-
-// List is all templates, the default first.
-func List() []Workload {
-	return []Workload{
-		{"basic", "tasks on two workers"},
-		{"train", "data-parallel training with Ray Train, checkpoints and resume"},
-		{"grpo", "reinforcement learning: rollouts and a learner in groups of their own"},
-		{"serve", "an HTTP application on Ray Serve"},
-		{"github", "a GitHub workflow that runs the job of rayctl.yaml"},
-		{"gitlab", "the same in GitLab CI"},
-	}
+// Template is a manifest and the folder with it.
+type Template struct {
+	Manifest
+	folder fs.FS
 }
 
 // File is one file of a template. Its name may have folders.
@@ -40,24 +40,147 @@ type File struct {
 	Content []byte
 }
 
-// Files are the files of a template, whose clusters have the name project.
-func Files(name, project string) ([]File, error) {
-	text, err := kyaml.Marshal(project) // in quotes where YAML would read a number, null or no
+// Builtin are rayctl's own templates, by the groups of their list.
+func Builtin() ([]*Template, error) {
+	all, err := within(embedded, ".")
 	if err != nil {
-		return nil, fmt.Errorf("writing the name %s: %w", project, err)
+		return nil, err
 	}
-	entries, err := files.ReadDir(name)
+	slices.SortStableFunc(all, func(a, b *Template) int {
+		return cmp.Or(cmp.Compare(slices.Index(groups, a.Group), slices.Index(groups, b.Group)), cmp.Compare(rank(a.Name), rank(b.Name)))
+	})
+	return all, nil
+}
+
+// rank puts basic, the default, before the others, which are sorted by name.
+func rank(name string) int {
+	if name == "basic" {
+		return 0
+	}
+	return 1
+}
+
+// Open are the templates of a team: the one of a folder with a manifest, or those of the folders in it. The files are read until close is called.
+func Open(dir string) (all []*Template, closed func(), err error) {
+	root, err := os.OpenRoot(dir) // refuses links that lead out of it
 	if err != nil {
-		return nil, fmt.Errorf("reading template %s: %w", name, err)
-	}
-	var out []File
-	for _, e := range entries {
-		data, err := files.ReadFile(path.Join(name, e.Name()))
-		if err != nil {
-			return nil, fmt.Errorf("reading template %s: %w", name, err)
+		var at *fs.PathError
+		if errors.As(err, &at) {
+			err = at.Err
 		}
-		data = bytes.Replace(data, []byte("\nname: "+name+"\n"), append([]byte("\nname: "), text...), 1)
-		out = append(out, File{path.Join(places[name], e.Name()), data})
+		return nil, nil, &Error{File: dir, Msg: "the folder cannot be read: " + err.Error(), Hint: "name a folder with a " + ManifestName}
 	}
-	return out, nil
+	all, err = at(root.FS(), dir)
+	if err != nil {
+		return nil, nil, errors.Join(err, root.Close())
+	}
+	return all, func() { _ = root.Close() }, nil
+}
+
+func at(folder fs.FS, dir string) ([]*Template, error) {
+	if _, err := fs.Lstat(folder, ManifestName); err == nil {
+		name := filepath.Base(dir)
+		if absolute, err := filepath.Abs(dir); err == nil {
+			name = filepath.Base(absolute)
+		}
+		one, err := readTemplate(folder, name, filepath.Join(dir, ManifestName))
+		return []*Template{one}, err
+	}
+	all, err := within(folder, dir)
+	if err == nil && len(all) == 0 {
+		err = &Error{File: dir, Msg: "there is no " + ManifestName + " in it or in a folder of it", Hint: formatHint}
+	}
+	return all, err
+}
+
+// within are the templates of the folders that have a manifest.
+func within(folder fs.FS, dir string) ([]*Template, error) {
+	entries, err := fs.ReadDir(folder, ".")
+	if err != nil {
+		return nil, &Error{File: dir, Msg: "the folder cannot be read", Hint: err.Error()}
+	}
+	var all []*Template
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		below, err := fs.Sub(folder, e.Name())
+		if err != nil {
+			return nil, err
+		}
+		if _, err := fs.Lstat(below, ManifestName); err != nil {
+			continue
+		}
+		one, err := readTemplate(below, e.Name(), filepath.Join(dir, e.Name(), ManifestName))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// readTemplate is the template of a folder. file is the manifest's path for messages.
+func readTemplate(folder fs.FS, name, file string) (*Template, error) {
+	data, err := readFile(folder, ManifestName, file)
+	if err != nil {
+		return nil, err
+	}
+	m, err := readManifest(name, file, data)
+	if err != nil {
+		return nil, err
+	}
+	return &Template{*m, folder}, nil
+}
+
+// readFile reads a file that is not too large. file is its path for messages.
+func readFile(folder fs.FS, name, file string) ([]byte, error) {
+	fail := func(msg, hint string) ([]byte, error) { return nil, &Error{File: file, Msg: msg, Hint: hint} }
+	info, err := fs.Stat(folder, name) // before it is opened: a pipe would wait for a writer
+	switch {
+	case err != nil:
+		return fail("it cannot be read, or it is a link that leads out of the template's folder", "copy the file into the folder")
+	case !info.Mode().IsRegular():
+		return fail("it is not a regular file", "remove it from the template's folder")
+	}
+	f, err := folder.Open(name)
+	if err != nil {
+		return fail("it cannot be read", "make it readable")
+	}
+	defer func() { _ = f.Close() }()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	switch {
+	case err != nil:
+		return fail("it cannot be read: "+err.Error(), "make it readable")
+	case len(data) > maxFile:
+		return fail("it is larger than 1 MiB", "a template has small files; data belongs where the job reads it")
+	}
+	return data, nil
+}
+
+// sources are the files beside the manifest and in folders, without Git's.
+func (t *Template) sources() ([]File, error) {
+	var out []File
+	err := fs.WalkDir(t.folder, ".", func(name string, d fs.DirEntry, err error) error {
+		file := t.Name + "/" + name
+		switch {
+		case err != nil:
+			return &Error{File: file, Msg: "it cannot be read", Hint: err.Error()}
+		case d.IsDir() && d.Name() == ".git":
+			return fs.SkipDir
+		case d.IsDir() || name == ManifestName || d.Name() == ".git": // a file in a worktree
+			return nil
+		case strings.ContainsFunc(name, unicode.IsControl):
+			return &Error{File: fmt.Sprintf("%q", file), Msg: "its name has control characters", Hint: "rename it"}
+		case len(out) == maxFiles:
+			return &Error{File: t.Name, Msg: fmt.Sprintf("the template has more than %d files", maxFiles), Hint: "a template is a folder of its own with few files"}
+		}
+		data, err := readFile(t.folder, name, file)
+		if err != nil {
+			return err
+		}
+		out = append(out, File{path.Clean(name), data})
+		return nil
+	})
+	return out, err
 }

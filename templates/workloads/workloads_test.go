@@ -2,6 +2,7 @@ package workloads
 
 import (
 	"os"
+	"os/exec"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
@@ -58,11 +59,26 @@ func TestCIFiles(t *testing.T) {
 
 func content(t *testing.T, template, name string) []byte {
 	t.Helper()
-	files, err := Files(template, "x")
+	files, err := builtin(t, template).Files(map[string]any{"name": "x"})
 	if err != nil || len(files) != 1 || files[0].Name != name {
 		t.Fatal(files, err)
 	}
 	return files[0].Content
+}
+
+func builtin(t *testing.T, name string) *Template {
+	t.Helper()
+	all, err := Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range all {
+		if one.Name == name {
+			return one
+		}
+	}
+	t.Fatalf("there is no template %s", name)
+	return nil
 }
 
 func file(t *testing.T, path string) []byte {
@@ -72,6 +88,15 @@ func file(t *testing.T, path string) []byte {
 		t.Fatal(err)
 	}
 	return data
+}
+
+func output(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(name, args...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
 }
 
 func read(t *testing.T, data []byte, into any) {

@@ -3,6 +3,7 @@
 Rollout actors sample groups of answers, the learner moves the policy by advantages normalised within each group (Shao et al. 2024).
 """
 
+import argparse
 import math
 import random
 import statistics
@@ -50,9 +51,12 @@ class Learner:
         return statistics.mean(reward for group in groups for _, reward in group)
 
 
+parser = argparse.ArgumentParser()
+parser.add_argument("--rollouts", type=int, default=2)
+options = parser.parse_args()
 ray.init()
 learner = Learner.remote()
-rollouts = [Rollout.remote(seed) for seed in range(2)]
+rollouts = [Rollout.remote(seed) for seed in range(options.rollouts)]
 for step in range(STEPS):
     policy = learner.policy.remote()
     groups = ray.get([rollout.sample.remote(policy) for rollout in rollouts])

@@ -1,5 +1,6 @@
 """Fits y = 3x + 1 by gradient descent on several workers, and resumes from the last checkpoint."""
 
+import argparse
 import json
 import os
 import random
@@ -21,6 +22,7 @@ def load():
 
 def train_loop(config):
     state = load()
+    print("beginning at step", state["step"], flush=True)
     rng = random.Random(ray.train.get_context().get_world_rank())
     while state["step"] < config["steps"]:
         for _ in range(10):
@@ -35,10 +37,14 @@ def train_loop(config):
             ray.train.report({"a": state["a"], "b": state["b"]}, checkpoint=Checkpoint.from_directory(directory))
 
 
+parser = argparse.ArgumentParser()
+parser.add_argument("--workers", type=int, default=2)
+parser.add_argument("--steps", type=int, default=20)
+options = parser.parse_args()
 trainer = DataParallelTrainer(
     train_loop,
-    train_loop_config={"steps": 20},
-    scaling_config=ScalingConfig(num_workers=2),
+    train_loop_config={"steps": options.steps},
+    scaling_config=ScalingConfig(num_workers=options.workers),
     run_config=RunConfig(name="train", storage_path=os.environ["RAYCTL_OUTPUT_DIR"]),
 )
 print("fitted:", trainer.fit().metrics)

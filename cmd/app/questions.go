@@ -1,0 +1,29 @@
+package app
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Questions ask a person on a terminal.
+type Questions struct {
+	lines *bufio.Scanner
+	out   io.Writer
+}
+
+// Questions are asked on stderr, because stdout is for the answer of the command.
+func (a *App) Questions() *Questions { return &Questions{bufio.NewScanner(a.In), a.Err} }
+
+// Ask is the line that answers a question, without the blanks around it, and whether there was one.
+func (q *Questions) Ask(question string) (answer string, more bool) {
+	fmt.Fprint(q.out, question)
+	if more = q.lines.Scan(); !more {
+		fmt.Fprintln(q.out) // Ctrl-D leaves the cursor behind the question
+	}
+	return strings.TrimSpace(q.lines.Text()), more
+}
+
+// Err is why there is no more answer, nil at the end of the input.
+func (q *Questions) Err() error { return q.lines.Err() }
