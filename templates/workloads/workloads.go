@@ -10,7 +10,7 @@ import (
 	kyaml "sigs.k8s.io/yaml"
 )
 
-//go:embed all:basic all:github all:gitlab all:grpo all:serve all:train
+//go:embed all:basic all:github all:gitlab all:grpo all:mpi all:serve all:torchrun all:train
 var files embed.FS
 
 // Workload is one template.
@@ -27,6 +27,8 @@ func List() []Workload {
 	return []Workload{
 		{"basic", "tasks on two workers"},
 		{"train", "data-parallel training with Ray Train, checkpoints and resume"},
+		{"torchrun", "torchrun on every node"},
+		{"mpi", "mpirun over all nodes"},
 		{"grpo", "reinforcement learning: rollouts and a learner in groups of their own"},
 		{"serve", "an HTTP application on Ray Serve"},
 		{"github", "a GitHub workflow that runs the job of rayctl.yaml"},
