@@ -42,7 +42,7 @@ type queue struct{ socket string }
 // Name is "tsp".
 func (queue) Name() string { return tspspec.Name }
 
-// Below keeps the clusters apart from those of the local launcher.
+// StateSubdir keeps the clusters apart from those of the local launcher.
 func (queue) StateSubdir() string { return tspspec.Name }
 
 // command is a call of tsp for the socket.

@@ -20,7 +20,7 @@ type flagGroup struct {
 
 // flagGroups are the groups of a long list, in the order of the help.
 var flagGroups = []flagGroup{
-	{"Job", []string{"env", "requirements", "pip", "prepare", "name", "submission-id", "detach", "dry-run"},
+	{"Job", []string{"env", "requirements", "pip", "prepare", "each-node", "rank", "name", "submission-id", "detach", "dry-run"},
 		[]string{"env-file", "uv", "runtime-env", "runtime-env-json", "secret", "label", "metadata", "recreate", "no-wait"}},
 	{"Files", []string{"file", "profile", "set", "working-dir"}, []string{"excludes", "py-modules"}},
 	{"Size", []string{"workers", "cpus-per-worker", "gpus-per-worker", "memory-per-worker", "entrypoint-num-cpus", "entrypoint-num-gpus"},

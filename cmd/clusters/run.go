@@ -36,6 +36,7 @@ type runOptions struct {
 	recreate    bool
 	dryRun      bool
 	fetch       string
+	rank        int
 	output      app.Output
 }
 
@@ -55,6 +56,7 @@ func NewRun(a *app.App) *cobra.Command {
 		Example: "  rayctl run -- python train.py --lr 0.1\n" +
 			"  rayctl run -f examples/grpo/rayctl.yaml\n" +
 			"  rayctl run --prepare 'python load.py' -- python train.py\n" +
+			"  rayctl run --workers 4 --each-node -- sh -c 'echo \"rank $RANK of $WORLD_SIZE\"'\n" +
 			"  rayctl run --name nightly-42 --junit report.xml -- python train.py\n" +
 			"  rayctl run --workers 4 --cpus-per-worker 8 --detach -- python train.py",
 		Args: a.AtMost(0),
@@ -72,6 +74,8 @@ func NewRun(a *app.App) *cobra.Command {
 	f.BoolVarP(&o.detach, "detach", "d", false, "return once the launch is committed, and print the run's name")
 	f.BoolVar(&o.recreate, "recreate", false, "with --name: replace the cluster or record of that name")
 	f.StringVar(&o.fetch, "fetch", "", "at the end, whatever the exit code, copy the content of RAYCTL_OUTPUT_DIR into `DIR` of this machine")
+	f.IntVar(&o.rank, "rank", app.AllRanks, "with --each-node: show the output of rank `N` alone")
+	f.Lookup("rank").DefValue = "" // the help would show -1
 	f.BoolVar(&o.dryRun, "dry-run", false, "only show what would be run, after the checks of a launch; rayctl render shows all that a launch would create")
 	c.MarkFlagsMutuallyExclusive("dry-run", "recreate")
 	c.MarkFlagsMutuallyExclusive("dry-run", "detach")
@@ -133,7 +137,7 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 		}
 	}
 	a.RememberLaunch(c)
-	watch, output, driver := watcher.New(a.UI), driverend.New(o.output.Driver(a)), &interrupt.Grace{Time: time.Duration(*c.Spec.Job.Grace)}
+	watch, output, driver := watcher.New(a.UI), driverend.New(app.OnlyRank(o.output.Driver(a), o.rank, c.Spec.Job.Prepare != "")), &interrupt.Grace{Time: time.Duration(*c.Spec.Job.Grace)}
 	watch.Allow(c.Spec.Job.Restarts)
 	actions := interrupt.Watch(ctx, a, o.onInterrupt, driver.Now)
 	outcome, err := launcher.Run(ctx, l, c.Spec, payload, launcher.RunOptions{
@@ -239,6 +243,9 @@ func loadRun(a *app.App, o *runOptions) (*config.Loaded, launcher.Launcher, erro
 		return nil, nil, err
 	}
 	if err := spec.RequireEntrypoint(c.Spec, "run"); err != nil {
+		return nil, nil, err
+	}
+	if err := app.CheckRank(o.rank, c.Spec.Job.Launch.On()); err != nil {
 		return nil, nil, err
 	}
 	if err := c.ReadJobFiles(false); err != nil {

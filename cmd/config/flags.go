@@ -18,6 +18,7 @@ var scalarFlags = []scalarFlag{
 	{"python", "ray.python", "Python or virtual environment `PATH` that has Ray on the nodes"},
 	{"working-dir", "job.workingDir", "`DIR` that is packed and becomes the driver's current directory, or a .zip file or URI"},
 	{"prepare", "job.prepare", "shell `COMMAND` that `run` runs before the driver, once on each cluster"},
+	{"each-node", "job.launch.perNode", "run the command on every node, once, `N` times (=N), or for each GPU (=gpu)"},
 	{"output-dir", "job.outputDir", "`DIR` for results on the nodes, given to the driver as RAYCTL_OUTPUT_DIR"},
 	{"grace", "job.grace", "`TIME` between SIGTERM and SIGKILL for the driver"},
 	{"queue-timeout", "lifetime.queue", "end the launch if the nodes are not granted within `TIME`"},
@@ -124,6 +125,9 @@ func addString(fs *pflag.FlagSet, name, short, usage string) {
 		return // the command's own flag with another meaning
 	}
 	fs.StringP(name, short, "", usage)
+	if name == "each-node" {
+		fs.Lookup(name).NoOptDefVal = "1"
+	}
 	mark(fs, name)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"github.com/rayctl/rayctl/cmd/app/watcher"
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/driverio"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -26,6 +28,17 @@ type logsOptions struct {
 	tail       int
 	attempt    int
 	node, file string
+	rank       int
+	prepares   bool // the output begins with that of job.prepare
+	only       io.Writer
+}
+
+// to is where the output goes, in which --rank leaves one rank's.
+func (o *logsOptions) to(a *app.App) io.Writer {
+	if o.only == nil {
+		o.only = app.OnlyRank(a.UI.Output(), o.rank, o.prepares)
+	}
+	return o.only
 }
 
 // NewLogs is `rayctl logs`.
@@ -55,6 +68,8 @@ func NewLogs(a *app.App) *cobra.Command {
 	f.BoolVarP(&o.follow, "follow", "f", false, "follow until the end, and exit with the driver's exit code")
 	f.IntVarP(&o.tail, "tail", "n", 0, "begin `N` lines before the end")
 	f.IntVar(&o.attempt, "attempt", 0, "show attempt `N` of a run that was restarted (default: the last)")
+	f.IntVar(&o.rank, "rank", app.AllRanks, "show the output of rank `N` alone, of a command that runs on every node (job.launch)")
+	f.Lookup("rank").DefValue = "" // the help would show -1
 	f.StringVar(&o.node, "node", "", "list Ray's own logs of this `NODE`, by name or id; --file shows one")
 	a.CompleteNodes(c)
 	f.StringVar(&o.file, "file", "", "the log `FILE` of --node")
@@ -66,6 +81,9 @@ func NewLogs(a *app.App) *cobra.Command {
 func (o *logsOptions) arguments(args []string) error {
 	if o.tail < 0 || o.attempt < 0 {
 		return app.UsageError("", "--tail and --attempt cannot be negative")
+	}
+	if err := app.CheckRank(o.rank, o.node == "" && o.tail == 0); err != nil {
+		return err
 	}
 	if o.attempt > 0 && (o.node != "" || o.dashboard.Address != "") {
 		return app.UsageError("", "--attempt applies to a run's own output, and cannot be used with --node or --address")
@@ -101,6 +119,7 @@ func runLogs(ctx context.Context, a *app.App, o *logsOptions) error {
 		return err
 	}
 	s, err := c.Status(ctx)
+	o.prepares = s.Job != nil && s.Job.Prepare != nil
 	switch {
 	case errors.Is(err, launcher.ErrNotFound) && o.sole:
 		return launcher.Fail(runstate.CodeSpec, err, fmt.Sprintf("`rayctl ls` shows yours, and `rayctl logs -c CLUSTER %s` shows the output of a job", c.ID), "no cluster named %q", string(c.ID))
@@ -108,6 +127,8 @@ func runLogs(ctx context.Context, a *app.App, o *logsOptions) error {
 		return err
 	case o.attempt > s.Attempt:
 		return launcher.Fail(runstate.CodeSpec, nil, "give one up to that, or leave --attempt out", "%s has no attempt %d, and its last one is %d", c.ID, o.attempt, s.Attempt)
+	case o.rank != app.AllRanks && (s.Job == nil || o.job != "" || !driverio.HasRanks(s.Job.Entrypoint)):
+		return launcher.Fail(runstate.CodeSpec, nil, "leave out --rank", "%s has no job of its own that runs on every node, and so no ranks", c.ID)
 	case s.Phase.Ended():
 		return recordLogs(ctx, a, o, c)
 	case c.SharedLog() != nil:
@@ -126,7 +147,7 @@ func runLogs(ctx context.Context, a *app.App, o *logsOptions) error {
 // ownJobLogs shows the output of the cluster's own job. Following it watches the run, through restarts and to its end.
 func ownJobLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster, s launcher.Status) error {
 	if o.follow && o.attempt == 0 && (o.tail == 0 || s.Job.State == runstate.JobWaiting) {
-		watch, output := watcher.New(a.UI), driverend.New(a.UI.Output())
+		watch, output := watcher.New(a.UI), driverend.New(o.to(a))
 		outcome, err := launcher.Attach(ctx, c.Launcher, c.ID, launcher.RunOptions{Stdout: output, OnStatus: watch.See, Logger: a.Logger()})
 		switch {
 		case err != nil && app.Interrupted(ctx):
@@ -157,7 +178,7 @@ func ownJobLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster,
 	if p := s.Job.Prepare; s.Job.Preparing() {
 		o.job = p.SubmissionID
 	} else if s.Job.Prepares() && o.tail == 0 {
-		if err := conn.JobLog(ctx, p.SubmissionID, a.UI.Output(), dashboardclient.LogOptions{StripHeader: true}); err != nil {
+		if err := conn.JobLog(ctx, p.SubmissionID, o.to(a), dashboardclient.LogOptions{StripHeader: true}); err != nil {
 			return err
 		}
 	}
@@ -170,7 +191,7 @@ func earlierLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster
 		return launcher.Fail(runstate.CodeSpec, launcher.ErrNotEnded, "the same command shows what was saved of it once the run has ended",
 			"attempt %d of %s had another keeper than the one that answers now", o.attempt, c.ID)
 	}
-	err := a.AskKeeper(ctx, c, func(k *keeper.Client) error { return tailLog(ctx, a.UI.Output(), &s, k.Log, o.attempt, o.tail) })
+	err := a.AskKeeper(ctx, c, func(k *keeper.Client) error { return tailLog(ctx, o.to(a), &s, k.Log, o.attempt, o.tail) })
 	if err != nil || !o.follow {
 		return err
 	}
@@ -192,9 +213,9 @@ func dashboardLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Conne
 		a.UI.Note("job %s (the newest)", id)
 	}
 	if !o.follow {
-		return c.JobLog(ctx, id, a.UI.Output(), dashboardclient.LogOptions{Tail: o.tail, StripHeader: true})
+		return c.JobLog(ctx, id, o.to(a), dashboardclient.LogOptions{Tail: o.tail, StripHeader: true})
 	}
-	output := driverend.New(a.UI.Output())
+	output := driverend.New(o.to(a))
 	job, err := followJob(ctx, a, c, id, output, dashboardclient.FollowOptions{Tail: o.tail, StripHeader: true})
 	if err != nil {
 		return err
@@ -236,7 +257,7 @@ func recordLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster)
 			a.UI.Note("attempt %d had no output; this is that of attempt %d", r.Attempt, attempt)
 		}
 	}
-	if err := tailLog(ctx, a.UI.Output(), &r.Status, r.OpenLog, attempt, o.tail); err != nil {
+	if err := tailLog(ctx, o.to(a), &r.Status, r.OpenLog, attempt, o.tail); err != nil {
 		return err
 	}
 	for _, m := range r.Log.Missing {

@@ -20,9 +20,9 @@ func sharedLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster,
 		return app.UsageError("leave it out", "--node needs the cluster of %s, which only its owner can connect to", c.ID)
 	}
 	if !o.follow {
-		return tailLog(ctx, a.UI.Output(), &s, c.SharedLog(), o.attempt, o.tail)
+		return tailLog(ctx, o.to(a), &s, c.SharedLog(), o.attempt, o.tail)
 	}
-	f := &sharedFollower{ui: a.UI, c: c, out: &switched{to: a.UI.Output()}, attempt: s.Attempt, only: o.attempt > 0}
+	f := &sharedFollower{ui: a.UI, c: c, out: &switched{to: o.to(a)}, attempt: s.Attempt, only: o.attempt > 0}
 	if f.only {
 		f.attempt = o.attempt
 	}

@@ -157,6 +157,9 @@ func jobSection(a *app.App, o *submitOptions) (*spec.Job, error) {
 	if err := spec.RequireEntrypoint(c.Spec, "submit"); err != nil {
 		return nil, err
 	}
+	if c.Spec.Job.Launch.On() {
+		return nil, launcher.Fail(runstate.CodeSpec, nil, "use `rayctl run`, or set job.launch.perNode=null for this job", "job.launch: a submitted job runs once, and not on every node")
+	}
 	if err := c.ReadJobFiles(o.dashboard.Address != ""); err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ LAYERS = (
     ("run",), ("run.elastic", "run.end", "run.job"), ("run.gang",), ("run.head", "run.nodes", "run.limits", "run.allocations"),
     ("http", "driver"),
     ("node",), ("node.start",), ("node.gpus", "node.groups", "node.files"),
-    ("rayhook", "ray"), ("state", "host"), ("program",),
+    ("rayhook", "ray"), ("state", "host"), ("program",), ("ranks",),
 )
 
 

@@ -35,7 +35,7 @@ func (p *Plan) Orders() *keeper.Orders {
 		Listen: "0.0.0.0:" + strconv.Itoa(KeeperPort), Advertise: ServiceName(s.Name) + "." + p.namespace + ".svc",
 		// Kubernetes moves pods: the next keeper takes the cluster over.
 		Signals: map[string]string{"TERM": "detach"},
-		Job:     orders.Job(s, p.scratch()), OutputDir: orders.OutputDir(s, p.scratch()), Scratch: p.scratch() != "", Fetch: p.fetch, Grace: orders.Grace(s), Lifetime: orders.Lifetime(s, defaultStart, p.disconnect),
+		Job:     orders.Job(s, p.scratch(), ""), OutputDir: orders.OutputDir(s, p.scratch()), Scratch: p.scratch() != "", Fetch: p.fetch, Grace: orders.Grace(s), Lifetime: orders.Lifetime(s, defaultStart, p.disconnect),
 	}
 }
 

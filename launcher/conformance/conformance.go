@@ -104,6 +104,7 @@ func scenarios() []scenario {
 		{"one name, many launches, unlike groups", check, oneName},
 		{"two clusters side by side", whole, sideBySide},
 		{"elastic group", versions, elasticGroup},
+		{"one process on every node", check, ranks},
 		{"early head", whole, earlyHead},
 		{"early head and driver", whole, earlyDriver},
 		{"interrupt with a checkpoint", check, interrupt},

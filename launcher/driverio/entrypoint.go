@@ -50,7 +50,7 @@ const prepareHeading = "echo '==> job.prepare <=='\n"
 // UserCommand is the user's part of an entrypoint, for people.
 func UserCommand(entrypoint string) string {
 	entrypoint = withoutHeading(entrypoint)
-	return entrypoint[len(entering.FindString(entrypoint)):]
+	return strings.TrimPrefix(entrypoint[len(entering.FindString(entrypoint)):], ranksLine)
 }
 
 func withoutHeading(entrypoint string) string {

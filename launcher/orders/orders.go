@@ -88,18 +88,19 @@ func OutputDir(s *spec.ClusterSpec, fallback string) string {
 	return fallback
 }
 
-// Job converts the file's job; nil if it has none. outputDir is for jobs without one.
-func Job(s *spec.ClusterSpec, outputDir string) *keeper.Job {
+// Job converts the file's job; nil if it has none. outputDir is for jobs without one; ports is the range of ports that nodes may listen on, FIRST-LAST, or empty.
+func Job(s *spec.ClusterSpec, outputDir, ports string) *keeper.Job {
 	j := s.Job
 	if j.Entrypoint == "" {
 		return nil
 	}
+	entrypoint, env := onNodes(s, ports)
 	return &keeper.Job{
-		Entrypoint: j.Entrypoint, Prepare: j.Prepare, Start: j.Start, SubmissionPrefix: s.Name, Metadata: j.Metadata,
+		Entrypoint: entrypoint, Prepare: j.Prepare, Start: j.Start, SubmissionPrefix: s.Name, Metadata: j.Metadata,
 		EntrypointNumCPUs: float64(j.EntrypointCPUs), EntrypointNumGPUs: j.EntrypointGPUs,
 		EntrypointMemory: j.EntrypointMemory.Value(), EntrypointResources: j.EntrypointResources,
 		EntrypointLabelSelector: j.EntrypointLabelSelector,
-		Env:                     j.Env, OutputDir: OutputDir(s, outputDir), Cwd: j.Cwd, CwdOptional: j.CwdOptional, Grace: Grace(s),
+		Env:                     env, OutputDir: OutputDir(s, outputDir), Cwd: j.Cwd, CwdOptional: j.CwdOptional, Grace: Grace(s),
 		Restarts: keeper.Restarts{
 			Driver: int(j.Restarts.Driver), NodeFailure: int(j.Restarts.NodeFailure),
 			Preempted: int(*j.Restarts.Preempted), TimeLimit: int(j.Restarts.TimeLimit),

@@ -55,6 +55,9 @@ func FitsGroups(s *spec.ClusterSpec, groups []keeper.Group) error {
 			}
 		}
 	}
+	if err := fitsRanks(s, groups); err != nil {
+		return err
+	}
 	return Fits(&s.Job, nodes)
 }
 

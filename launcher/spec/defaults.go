@@ -26,6 +26,9 @@ func Default(s *ClusterSpec) {
 	setPointer(&s.Lifetime.Keep, DefaultKeep)
 	setPointer(&s.Job.Grace, DefaultGrace)
 	setPointer(&s.Job.Restarts.Preempted, units.Unlimited)
+	if len(s.Job.Launch.Groups) > 0 {
+		setDefault(&s.Job.Launch.PerNode, 1)
+	}
 	for i := range s.Workers {
 		defaultReplicas(&s.Workers[i])
 	}

@@ -232,6 +232,8 @@ type Job struct {
 	// the run ends with the cause prepare-failed and the exit code of this command. It does not run again when the driver is restarted on the same
 	// cluster, but it does on another cluster. Only `run` uses it.
 	Prepare string `json:"prepare,omitempty"`
+	// Launch runs the command on every node instead of once, as torchrun, MPI and plain ranks need it ([one process on every node](each-node.md)). Only `run` uses it.
+	Launch Launch `json:"launch,omitzero"`
 	// Start sets when the driver starts on a cluster with an early head: gang, when all required nodes are alive; or head, when the head is alive and prepare
 	// is done, for drivers that wait for nodes by themselves. Default: gang.
 	Start string `json:"start,omitempty" jsonschema:"enum=gang,enum=head"`
@@ -303,4 +305,13 @@ type Restarts struct {
 	// TimeLimit counts attempts ended by lifetime.max or the partition's time limit. The next attempt has the full lifetime.max again: on Slurm in another
 	// job, elsewhere in the same allocation. There, except on Kubernetes, Ray starts again if job.grace is 5s or more, so that job.prepare runs again. Default: 0.
 	TimeLimit units.Count `json:"timeLimit,omitempty"`
+}
+
+// Launch runs a command on every required node of the gang. Nodes that an elastic group may have more do not run it.
+type Launch struct {
+	// PerNode is how many processes run on each node, which share its CPUs and GPUs equally, or gpu: one for each GPU. Default: 1 if groups is given; without both the
+	// command runs once, on the head.
+	PerNode units.Each `json:"perNode,omitempty"`
+	// Groups are the worker groups whose nodes run the command; head is the node of the head's own. Default: all worker groups, with gpu those that have GPUs; the head if there are none.
+	Groups []string `json:"groups,omitempty"`
 }

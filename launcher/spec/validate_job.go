@@ -52,6 +52,7 @@ func (v *Validator) job(s *ClusterSpec) {
 	if j.Cwd != "" {
 		v.Absolute("job.cwd", j.Cwd)
 	}
+	v.launch(s)
 	v.outputDir(j.OutputDir)
 	if j.ShareDir != "" {
 		v.Absolute("job.shareDir", j.ShareDir)
@@ -222,4 +223,45 @@ func (v *Validator) mounts(s *ClusterSpec) {
 		missing := SubstrateOf(s.Launcher).Mount != nil && !m.Source.Sections.has(s.Launcher)
 		v.FailIf(missing, p+".source", "add source."+s.Launcher, "it has no source for the %s launcher", s.Launcher)
 	}
+}
+
+// launch checks job.launch as far as the file alone can be wrong; what nodes have is checked with a launcher's plan (launcher/orders).
+func (v *Validator) launch(s *ClusterSpec) {
+	const p = "job.launch.groups"
+	l, seen := &s.Job.Launch, map[string]bool{}
+	var names []string
+	for _, g := range s.NodeGroups() {
+		names = append(names, g.Name)
+	}
+	for _, name := range l.Groups {
+		i := slices.Index(names, name)
+		v.FailIf(seen[name], p, "keep one", "the group %s is given twice", name)
+		seen[name] = true
+		if i < 0 {
+			hint := "the groups are " + strings.Join(names, ", ")
+			if near := nearest.Of(name, names); near != "" {
+				hint = fmt.Sprintf("did you mean %q?", near)
+			}
+			v.Fail(p, hint, "there is no group %q", name)
+			continue
+		}
+		v.FailIf(s.NodeGroups()[i].Min == 0, p, "set its minReplicas: only required nodes run the command", "the group %s has no required node", name)
+	}
+	v.FailIf(l.On() && len(l.Groups) == 0 && len(s.RankGroups()) == 0, "job.launch.perNode", "set minReplicas of a group: only required nodes run the command",
+		"the cluster has no required node that runs work%s", map[bool]string{true: " and has a GPU"}[l.PerNode == units.EachGPU])
+}
+
+// On reports whether the command runs on every node.
+func (l *Launch) On() bool { return l.PerNode != 0 }
+
+// RankGroups are the groups whose required nodes run the command of job.launch, the head's first.
+func (s *ClusterSpec) RankGroups() (groups []NodeGroup) {
+	l := &s.Job.Launch
+	for _, g := range s.NodeGroups() {
+		named, fits := slices.Contains(l.Groups, g.Name), g.Tasks && (l.PerNode != units.EachGPU || g.GPUs > 0)
+		if l.On() && g.Min > 0 && (named || len(l.Groups) == 0 && fits) {
+			groups = append(groups, g)
+		}
+	}
+	return groups
 }

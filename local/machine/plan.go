@@ -44,7 +44,7 @@ func (p Plan) Orders() *keeper.Orders {
 		Start:  p.Start,
 		Listen: Loopback + ":0", Advertise: Loopback, DashboardHost: Loopback,
 		WatchStdin: true,
-		Job:        orders.Job(s, p.OutputDir),
+		Job:        orders.Job(s, p.OutputDir, ""),
 		OutputDir:  orders.OutputDir(s, p.OutputDir),
 		Grace:      orders.Grace(s), Lifetime: orders.Lifetime(s, orders.Start, p.Disconnect), ShareDir: s.Job.ShareDir,
 	}

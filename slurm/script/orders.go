@@ -50,7 +50,7 @@ func (p Plan) Orders() *keeper.Orders {
 		// On loopback of the head's node clients come through a step of the job.
 		Listen: listen, Advertise: advertise(s), DashboardHost: dashboard,
 		Network: slurmspec.Of(s).Network, Ports: slurmspec.Of(s).Ports,
-		Job: orders.Job(s, path.Join(p.Run, rundir.OutputName)), OutputDir: orders.OutputDir(s, path.Join(p.Run, rundir.OutputName)),
+		Job: orders.Job(s, path.Join(p.Run, rundir.OutputName), slurmspec.Of(s).Ports), OutputDir: orders.OutputDir(s, path.Join(p.Run, rundir.OutputName)),
 		Grace: orders.Grace(s), Lifetime: orders.Lifetime(s, orders.Start, p.Disconnect), ShareDir: s.Job.ShareDir,
 	}
 }

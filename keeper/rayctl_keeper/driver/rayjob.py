@@ -20,6 +20,8 @@ NOT_HERE = ("rayctl: the directory %s, in which rayctl was called, does not exis
 QUOTED = r"""(?:[^\s'"]|'[^']*'|"'")+"""
 ENTERING = re.compile(r"cd -- " + QUOTED + r" (?:\|\| exit 1|2>/dev/null \|\| echo " + QUOTED + r")\n")  # the line of in_directory
 
+RANKS = 'eval "$RAYCTL_RANKS"\n'  # begins a command that runs on every node (launcher/driverio/ranks.go)
+
 
 def driver_id(orders, number):
     """The submission id of an attempt's driver."""
@@ -102,9 +104,10 @@ def in_directory(directory, entrypoint, optional=False):
 
 
 def user_command(entrypoint):
-    """The user's part of an entrypoint, without the lines of pipe.py and in_directory. A quoted directory may have line ends: the line ends behind its last quote."""
+    """The user's part of an entrypoint, without the lines of pipe.py, in_directory and job.launch. A quoted directory may have line ends: the line ends behind its last quote."""
     entrypoint = pipe.without(entrypoint)
-    return entrypoint[len((ENTERING.match(entrypoint) or [""])[0]):]
+    entrypoint = entrypoint[len((ENTERING.match(entrypoint) or [""])[0]):]
+    return entrypoint[len(RANKS):] if entrypoint.startswith(RANKS) else entrypoint
 
 
 def upload(dashboard, run_dir, packages):

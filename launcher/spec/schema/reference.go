@@ -100,6 +100,8 @@ func words(t reflect.Type) string {
 		return "duration or unlimited"
 	case reflect.TypeFor[units.Count]():
 		return "number or unlimited"
+	case reflect.TypeFor[units.Each]():
+		return "number or gpu"
 	case reflect.TypeFor[units.CPUs]():
 		return "number or quantity"
 	case reflect.TypeFor[spec.Requirements]():

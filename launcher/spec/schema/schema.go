@@ -131,6 +131,8 @@ func schemaOf(t reflect.Type) *jsonschema.Schema {
 		return oneOf(str(durationPattern), zero(), unlimited())
 	case reflect.TypeFor[units.Count]():
 		return oneOf(number("integer"), unlimited())
+	case reflect.TypeFor[units.Each]():
+		return oneOf(&jsonschema.Schema{Type: "integer", Minimum: json.Number("1")}, &jsonschema.Schema{Const: "gpu"})
 	case reflect.TypeFor[units.CPUs](), reflect.TypeFor[spec.Quantity]():
 		return oneOf(number("number"), str(quantityPattern))
 	case reflect.TypeFor[spec.Object]():

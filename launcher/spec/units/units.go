@@ -29,6 +29,12 @@ type Count int
 // Unlimited is the Count written unlimited.
 const Unlimited Count = -1
 
+// Each is how many processes run on a node: a number, or EachGPU. Zero means not given.
+type Each int
+
+// EachGPU is the Each written gpu: one for each GPU of the node.
+const EachGPU Each = -1
+
 // CPUs is a number of CPU cores, written as a number or a Kubernetes quantity such as 500m. Zero means not given.
 type CPUs float64
 
@@ -199,6 +205,38 @@ func (c *Count) UnmarshalText(b []byte) error {
 
 // UnmarshalJSON takes a number or "unlimited".
 func (c *Count) UnmarshalJSON(b []byte) error { return unmarshalScalarJSON(b, c) }
+
+func (e Each) String() string {
+	if e == EachGPU {
+		return "gpu"
+	}
+	return strconv.Itoa(int(e))
+}
+
+// MarshalJSON writes a number, or "gpu".
+func (e Each) MarshalJSON() ([]byte, error) {
+	if e == EachGPU {
+		return []byte(`"gpu"`), nil
+	}
+	return []byte(e.String()), nil
+}
+
+// UnmarshalText reads a whole number from 1, or gpu.
+func (e *Each) UnmarshalText(b []byte) error {
+	if string(b) == "gpu" {
+		*e = EachGPU
+		return nil
+	}
+	n, err := strconv.ParseUint(string(b), 10, 16)
+	if err != nil || n == 0 {
+		return fmt.Errorf("%q is not a number of processes; write a whole number from 1, or gpu", b)
+	}
+	*e = Each(n)
+	return nil
+}
+
+// UnmarshalJSON takes a number or "gpu".
+func (e *Each) UnmarshalJSON(b []byte) error { return unmarshalScalarJSON(b, e) }
 
 // quantityText restricts the input of the Kubernetes parser, which needs minutes and gigabytes for exponents of a million.
 var quantityText = regexp.MustCompile(`^\+?[0-9.]{1,32}([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]{1,2})?$`)

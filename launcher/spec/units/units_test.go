@@ -66,3 +66,20 @@ func TestCPUs(t *testing.T) {
 		}
 	}
 }
+
+func TestEach(t *testing.T) {
+	for text, want := range map[string]Each{"1": 1, "16": 16, `"gpu"`: EachGPU} {
+		var got Each
+		if err := json.Unmarshal([]byte(text), &got); err != nil || got != want {
+			t.Errorf("%s: %d, %v", text, got, err)
+		}
+		if again, err := json.Marshal(got); err != nil || string(again) != text {
+			t.Errorf("%s is written %s, %v", text, again, err)
+		}
+	}
+	for _, text := range []string{"0", "-1", "1.5", `"all"`, "true", "100000"} {
+		if err := json.Unmarshal([]byte(text), new(Each)); err == nil {
+			t.Errorf("%s is accepted", text)
+		}
+	}
+}

@@ -1,0 +1,409 @@
+"""The driver of a job that runs on every node: reserves the nodes through Ray, starts the user's command there as ranks, and prints their output.
+The variable RAYCTL_RANKS_JOB has what it needs (launcher/driverio/ranks.go): the program itself, guard.py, the command, and the groups of nodes.
+
+One actor a node holds all CPUs and GPUs of the node and starts its ranks. Each rank's output comes as records, of which each is one line:
+  "[rank 3] TEXT"   the rest of a line of rank 3
+  "[rank 3]+TEXT"   a part of a line, that goes on in the rank's next record: the end of this line is not the rank's
+All other lines are not of ranks. cmd/app/ranks has the reader."""
+import asyncio
+import base64
+import json
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import zlib
+
+PIECE = 64 << 10  # bytes of one answer of an actor: Ray keeps up to 100 KiB in the answer itself
+LATE = 0.1  # seconds after which a part of a line is shown, such as a progress bar or a question
+WAITS = 10.0  # seconds after which the output says that nodes are not free
+VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ONEAPI_DEVICE_SELECTOR", "HABANA_VISIBLE_MODULES")
+OURS = ("RAYCTL_PIPE", "RAYCTL_COMMAND", "RAYCTL_RANKS", "RAYCTL_RANKS_JOB")
+SIGNALS = {int(number) for number in signal.Signals}  # a shell exits with 128 and the signal that has ended its command
+
+
+class Refused(Exception):
+    """Why the ranks cannot start."""
+
+
+def write(data):
+    while data:
+        data = data[os.write(1, data):]
+
+
+def say(text):
+    write(("\n".join(text.splitlines()) + "\n").encode("utf-8", "replace"))
+
+
+# Which nodes, and what each of them gets. Pure.
+
+def is_head(row):
+    return "node:__internal_head__" in row["Resources"]
+
+
+def group_of(row, groups):
+    """The group of a node of Ray. KubeRay labels nodes from Ray 2.49 on; before that only head and workers can be told apart."""
+    labels, names = row.get("Labels") or {}, [group["name"] for group in groups]
+    own = labels.get("rayctl.io/group") or ordinal(row)[0]
+    label = own if own in names else labels.get("ray.io/node-group") or ""
+    if label in names:
+        return label
+    workers = [group["name"] for group in groups if not group["head"]]
+    return next((g["name"] for g in groups if g["head"]), "") if is_head(row) else workers[0] if workers else ""
+
+
+def ordinal(row):
+    """Group and number in the name that rayctl gives a node."""
+    found = re.match(r"(.+)-(\d+)$", row.get("NodeName") or "")
+    return (found[1], int(found[2])) if found else ("", -1)
+
+
+def required(rows, groups):
+    """The nodes that run ranks, in the order of ranks: of each group those of the gang. None while one is missing. Nodes that rayctl starts are told apart by their
+    names: elastic ones have higher numbers. Elsewhere the nodes of a group are equal."""
+    rows, found = [row for row in rows if row["Alive"]], []
+    for group in groups:
+        if not group["runs"]:
+            continue
+        mine = [row for row in rows if group_of(row, groups) == group["name"]]
+        named = [row for row in mine if ordinal(row)[0] == group["name"]]
+        if named:
+            mine = [row for row in named if ordinal(row)[1] < group["count"]]
+        mine.sort(key=lambda row: (not is_head(row), ordinal(row)[1], row.get("NodeName") or "", row["NodeID"]))
+        if len(mine) < group["count"]:
+            return None
+        found += mine[:group["count"]]
+    return found
+
+
+def called(rows):
+    """What the nodes are called in messages: rayctl's name, or the pod's; with the host where they have several."""
+    hosts = {row["NodeManagerHostname"] for row in rows}
+    names = []
+    for row in rows:
+        host, name = row["NodeManagerHostname"], row.get("NodeName") or ""
+        if name in ("", row["NodeManagerAddress"]):
+            name = host
+        names.append(name if name == host or len(hosts) < 2 and len(rows) > 1 else "%s (%s)" % (name, host))
+    return names
+
+
+def share(row, per_node, reserved):
+    """What one node gives: the number of ranks, and the CPUs and GPUs that its actor holds. reserved: what the driver itself holds there, (CPUs, GPUs)."""
+    cpus = max(0, int(row["Resources"].get("CPU", 0) - reserved[0]))
+    gpus = max(0, int(row["Resources"].get("GPU", 0) - reserved[1]))
+    name = row.get("NodeName") or row["NodeManagerHostname"]
+    if per_node == "gpu":
+        if not gpus:
+            raise Refused("perNode is gpu, and the node %s has no GPU for ranks" % name)
+        return gpus, cpus, gpus
+    count = int(per_node)
+    if gpus and gpus % count and count % gpus:
+        raise Refused("the %d GPUs of the node %s cannot be divided equally among %d ranks" % (gpus, name, count))
+    if cpus and count > cpus:
+        raise Refused("the node %s has %d CPUs for %d ranks" % (name, cpus, count))
+    return count, cpus, gpus
+
+
+def devices(ids, local, count):
+    """The part of the node's GPUs, as Ray gives them, that is for one of its ranks."""
+    parts = ids.split(",")
+    if not ids or len(parts) % count and count % len(parts):
+        return ids
+    first = local * len(parts) // count
+    return ",".join(parts[first:max(first + 1, (local + 1) * len(parts) // count)])
+
+
+def hostfile(addresses, counts):
+    """The file of MPI's hosts."""
+    slots = {}
+    for address, count in zip(addresses, counts):
+        slots[address] = slots.get(address, 0) + count
+    return "".join("%s slots=%d\n" % item for item in slots.items())
+
+
+def outcome(status, memory):
+    """Exit code, and the words for it, by a wait status."""
+    if not os.WIFSIGNALED(status):
+        code = os.WEXITSTATUS(status)
+        return code, "exited with %d%s" % (code, " (%s)" % signal.Signals(code - 128).name if code - 128 in SIGNALS else "")
+    number = os.WTERMSIG(status)
+    name = signal.Signals(number).name if number in SIGNALS else "signal %d" % number
+    return 128 + number, "was killed by %s%s" % (name, ": the memory of its node or container was used up" if memory and number == signal.SIGKILL else "")
+
+
+class Lines:
+    """Makes records of one rank's output."""
+
+    def __init__(self, rank):
+        self.prefix, self.rest = b"[rank %d]" % rank, b""
+
+    def feed(self, data):
+        *whole, self.rest = (self.rest + data).split(b"\n")
+        records = b"".join(self.prefix + b" " + line + b"\n" for line in whole)
+        return records + (self.part() if len(self.rest) >= PIECE else b"")
+
+    def part(self):
+        rest, self.rest = self.rest, b""
+        return self.prefix + b"+" + rest + b"\n" if rest else b""
+
+
+class Node:
+    """The actor of one node."""
+
+    def __init__(self):
+        self.pipes, self.guards, self.lifelines, self.ended, self.held = {}, {}, {}, {}, None
+        self.lock, self.begun = threading.Lock(), threading.Event()
+
+    def port(self, address, ports):
+        """A port for rank 0: nobody has it at this moment, and then only a program that sets SO_REUSEADDR (as the servers of torch, Python, Go and gRPC do) can bind it
+        beside this actor, which never listens. ports: FIRST-LAST or empty."""
+        first, last = (int(p) for p in ports.split("-")) if ports else (0, 0)
+        for number in range(last, first - 1, -1) if ports else [0]:
+            held = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+            try:
+                held.bind((address, number))
+            except OSError:
+                held.close()
+                if not ports:
+                    raise
+                continue
+            for option in socket.SO_REUSEADDR, socket.SO_REUSEPORT:
+                held.setsockopt(socket.SOL_SOCKET, option, 1)
+            self.held = held
+            return held.getsockname()[1]
+        raise OSError("no port of %s is free at %s" % (ports, address))
+
+    def start(self, command, guard, common, hosts, ranks):
+        """ranks: the variables of each rank."""
+        with self.lock:
+            for local, variables in enumerate(ranks):
+                self.begin(local, command, guard, dict(common, **variables), hosts, len(ranks))
+        self.begun.set()
+
+    def begin(self, local, command, guard, variables, hosts, count):
+        env = {name: value for name, value in os.environ.items() if name not in OURS}
+        env.update(variables)
+        for name in VISIBLE:
+            if env.get(name):
+                env[name] = devices(env[name], local, count)
+        held = int(variables["RAYCTL_NODE_CPUS"])
+        del env["RAYCTL_NODE_CPUS"]
+        if held and env.get("OMP_NUM_THREADS") == str(held):  # by Ray, for the actor
+            env["OMP_NUM_THREADS"] = str(max(1, held // count))
+        fd, path = tempfile.mkstemp(prefix="rayctl-hosts-")
+        with os.fdopen(fd, "w") as f:
+            f.write(hosts)
+        env["RAYCTL_HOSTFILE"] = path
+        status, told = os.pipe()
+        source, sink = os.pipe()
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # the guard takes it once it can pass it on
+        try:
+            self.guards[local] = subprocess.Popen([sys.executable, "-ISc", guard, str(told), path, command], stdin=subprocess.PIPE, stdout=sink, stderr=sink,
+                                                  env=env, pass_fds=[told])
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for fd in told, sink:
+            os.close(fd)
+        self.lifelines[local], self.ended[local], self.pipes[source] = self.guards[local].stdin, status, local
+
+    def read(self):
+        """What ranks have written, at least one byte or one end: (local rank, bytes, None) or (local rank, b"", [wait status, killed for want of memory]). [] at the end."""
+        self.begun.wait()
+        if not self.pipes:
+            return []
+        poll = select.poll()
+        for fd in self.pipes:
+            poll.register(fd, select.POLLIN)
+        ready, found = [fd for fd, _ in poll.poll()], []
+        for fd in ready:
+            data, local = os.read(fd, PIECE // len(ready)), self.pipes[fd]
+            if data:
+                found.append((local, data, None))
+            else:
+                os.close(fd)
+                del self.pipes[fd]
+                found.append((local, b"", self.end(local)))
+        return found
+
+    def end(self, local):
+        """Nobody can write any more."""
+        words = os.read(self.ended[local], 64).split()
+        os.close(self.ended[local])
+        with self.lock:
+            self.guards[local].wait()
+            del self.guards[local]
+        return [int(word) for word in words] or [int(signal.SIGKILL), 0]  # the guard itself was killed
+
+    def stop(self, at_once):
+        """SIGTERM for all ranks, or their end."""
+        with self.lock:
+            for local, guard in self.guards.items():
+                if at_once:
+                    self.lifelines[local].close()
+                else:
+                    guard.send_signal(signal.SIGTERM)
+
+
+class Driver:
+    def __init__(self, job):
+        self.job, self.loop, self.begun = job, None, False
+        self.rows, self.names, self.counts, self.actors, self.firsts = [], [], [], [], []
+        self.lines, self.late, self.living = {}, {}, set()
+        self.code, self.last, self.asked = 0, "", False
+
+    async def run(self):
+        """Returns the exit code."""
+        import ray
+        self.loop = asyncio.get_running_loop()
+        ray.init(address="auto", log_to_driver=False, logging_level="WARNING")
+        for number in signal.SIGTERM, signal.SIGINT:
+            self.loop.add_signal_handler(number, self.signalled, number)
+        try:
+            await self.reserve(ray)
+            started = await self.begin(ray)
+            await asyncio.gather(*started, *(self.follow(i) for i in range(len(self.actors))))
+        except Refused as error:
+            say("rayctl: %s" % error)
+            return 1
+        if self.last:
+            say(self.last)
+        return self.code
+
+    async def reserve(self, ray):
+        """Makes an actor for each node, with all that the node has."""
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+        while not self.rows:
+            self.rows = required(ray.nodes(), self.job["groups"])
+            if not self.rows:
+                await asyncio.sleep(0.5)
+        self.names = called(self.rows)
+        here, holder = ray.get_runtime_context().get_node_id(), ray.remote(Node)
+        for row in self.rows:
+            count, cpus, gpus = share(row, self.job["perNode"], self.job["reserved"] if row["NodeID"] == here else (0, 0))
+            self.firsts.append(sum(self.counts))
+            self.counts.append(count)
+            row["cpus"] = cpus
+            self.actors.append(holder.options(num_cpus=cpus, num_gpus=gpus, max_concurrency=4, max_restarts=0,
+                                              scheduling_strategy=NodeAffinitySchedulingStrategy(row["NodeID"], soft=False)).remote())
+        self.living = set(range(sum(self.counts)))
+
+    async def begin(self, ray):
+        """Starts the ranks; returns what waits for that."""
+        address = self.rows[0]["NodeManagerAddress"]
+        first = asyncio.ensure_future(self.answer(0, self.actors[0].port.remote(address, self.job["ports"])))
+        if not (await asyncio.wait([first], timeout=WAITS))[0]:
+            say("rayctl: waiting for the CPUs and GPUs of the node %s, on which rank 0 runs" % self.names[0])
+        port = await first
+        total = sum(self.counts)
+        common = {"WORLD_SIZE": str(total), "RAYCTL_NODES": str(len(self.rows)), "MASTER_ADDR": address, "MASTER_PORT": str(port), "PYTHONUNBUFFERED": "1",
+                  "RAY_ADDRESS": os.environ.get("RAY_ADDRESS") or ray.get_runtime_context().gcs_address}
+        hosts = hostfile([row["NodeManagerAddress"] for row in self.rows], self.counts)
+        started, self.begun = [], True
+        for i, actor in enumerate(self.actors):
+            ranks = [{"RANK": str(self.firsts[i] + local), "LOCAL_RANK": str(local), "LOCAL_WORLD_SIZE": str(self.counts[i]), "NODE_RANK": str(i),
+                      "RAYCTL_NODE_CPUS": str(self.rows[i]["cpus"])} for local in range(self.counts[i])]
+            started.append(self.answer(i, actor.start.remote(self.job["command"], self.job["guard"], common, hosts, ranks)))
+        return started
+
+    async def answer(self, i, ref):
+        """The answer of a node's actor, which may have died, or cannot start."""
+        import ray
+        try:
+            return await ref
+        except (ray.exceptions.RayError, OSError) as error:
+            raise Refused("rank %d on node %s did not start: %s" % (self.firsts[i], self.names[i], first_line(error))) from None
+
+    async def follow(self, i):
+        """Prints what the ranks of one node write, until they have ended."""
+        import ray
+        while True:
+            try:
+                found = await self.actors[i].read.remote()
+            except ray.exceptions.RayError as error:
+                self.lost(i, error, any(row["NodeID"] == self.rows[i]["NodeID"] and row["Alive"] for row in ray.nodes()))
+                return
+            if not found:
+                return
+            for local, data, end in found:
+                self.take(self.firsts[i] + local, data)
+                if end:
+                    self.ended(i, self.firsts[i] + local, end)
+
+    def take(self, rank, data):
+        lines = self.lines.setdefault(rank, Lines(rank))
+        write(lines.feed(data))
+        late = self.late.pop(rank, None)
+        if late:
+            late.cancel()
+        if lines.rest:
+            self.late[rank] = self.loop.call_later(LATE, lambda: write(lines.part()))
+
+    def ended(self, i, rank, end):
+        late = self.late.pop(rank, None)
+        if late:
+            late.cancel()
+        write(self.lines[rank].part())
+        self.living.discard(rank)
+        code, words = outcome(*end)
+        if code:
+            self.failed(code, "rank %d on node %s %s" % (rank, self.names[i], words))
+
+    def lost(self, i, error, alive):
+        mine = sorted(rank for rank in self.living if self.firsts[i] <= rank < self.firsts[i] + self.counts[i])
+        for rank in mine:
+            self.take(rank, b"")
+            write(self.lines[rank].part())
+        self.living.difference_update(mine)
+        ranks = "rank %d" % mine[0] if len(mine) == 1 else "ranks %d to %d" % (mine[0], mine[-1]) if mine else "no rank"
+        why = "Ray ended the process that runs them: " + first_line(error) if alive else "the node was lost"
+        self.failed(1, "%s on node %s ended: %s" % (ranks, self.names[i], why))
+
+    def failed(self, code, sentence):
+        """The first failure is that of all."""
+        if self.code:
+            return
+        self.code, self.last = code, sentence
+        if not self.asked:
+            self.stop(False)
+            self.loop.call_later(self.job["grace"], self.stop, True)
+
+    def signalled(self, number):
+        """Ray warns this program, which warns all ranks. What has not ended when the grace is over is killed with this program: its actors end with it."""
+        if not self.begun:
+            os._exit(128 + number)
+        self.asked = True
+        self.stop(False)
+        self.loop.call_later(max(0.0, self.job["grace"] - 0.5), self.tell_living)
+
+    def tell_living(self):
+        for rank in sorted(self.living)[:8]:
+            i = max(i for i, first in enumerate(self.firsts) if first <= rank)
+            say("rayctl: rank %d on node %s has not ended, and the grace is nearly over" % (rank, self.names[i]))
+
+    def stop(self, at_once):
+        for actor in self.actors:
+            actor.stop.remote(at_once)
+
+
+def first_line(error):
+    """Ray's errors have many lines, the first ones of which may only be a heading."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return " ".join(lines[:2]) if lines else type(error).__name__
+
+
+def main(job):
+    code = asyncio.run(Driver(job).run())
+    import ray
+    ray.shutdown()
+    sys.stdout.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main(JOB if "JOB" in globals() else json.loads(zlib.decompress(base64.b64decode(os.environ["RAYCTL_RANKS_JOB"]))))  # noqa: F821

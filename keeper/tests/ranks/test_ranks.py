@@ -1,0 +1,132 @@
+"""Ranks: which nodes and devices, records of output, and how one rank ends. Run by `go test ./keeper` with every Python that the machine has."""
+
+import os
+import signal
+import subprocess
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.dirname(HERE))
+
+from rayctl_keeper.ranks import guard, main
+
+
+def row(name, group="", head=False, host="h", **resources):
+    given = dict(resources, **({"node:__internal_head__": 1.0} if head else {}))
+    return {"NodeID": "id-" + name, "Alive": True, "NodeName": name, "NodeManagerHostname": host, "NodeManagerAddress": "10.0.0.1", "Resources": given,
+            "Labels": {"ray.io/node-group": group} if group else {}}
+
+
+def group(name, count, head=False, runs=True):
+    return {"name": name, "count": count, "head": head, "runs": runs}
+
+
+class Nodes(unittest.TestCase):
+    def names(self, rows, *groups):
+        found = main.required(rows, list(groups))
+        return found and [r["NodeName"] for r in found]
+
+    def test_elastic_nodes_are_left_out(self):
+        rows = [row("w-10"), row("w-2"), row("w-1"), row("w-0", head=True), row("big-0")]
+        self.assertEqual(self.names(rows, group("w", 2, head=True), group("big", 1)), ["w-0", "w-1", "big-0"])
+        self.assertEqual(self.names(rows, group("w", 2, head=True), group("big", 1, runs=False)), ["w-0", "w-1"])
+
+    def test_a_missing_node_is_waited_for(self):
+        dead = dict(row("w-1"), Alive=False)
+        self.assertIsNone(self.names([row("w-0", head=True), dead, row("w-2")], group("w", 2, head=True)))
+
+    def test_pods(self):
+        rows = [row("10.0.0.3", "w"), row("10.0.0.2", "w"), row("10.0.0.1", "headgroup", head=True)]
+        self.assertEqual(self.names(rows, group("head", 1, head=True, runs=False), group("w", 2)), ["10.0.0.2", "10.0.0.3"])
+        self.assertEqual(self.names(rows, group("w", 2, head=True)), ["10.0.0.1", "10.0.0.2"])
+        unlabelled = [dict(r, Labels={}) for r in rows]
+        self.assertEqual(self.names(unlabelled, group("head", 1, head=True, runs=False), group("w", 2)), ["10.0.0.2", "10.0.0.3"])
+
+    def test_names(self):
+        self.assertEqual(main.called([row("w-0", host="a"), row("w-1", host="b")]), ["w-0 (a)", "w-1 (b)"])
+        self.assertEqual(main.called([row("w-0"), row("w-1")]), ["w-0", "w-1"])
+        self.assertEqual(main.called([row("10.0.0.1", host="pod-a"), row("10.0.0.1", host="pod-b")]), ["pod-a", "pod-b"])
+
+    def test_share(self):
+        self.assertEqual(main.share(row("w-0", CPU=8.0, GPU=4.0), "gpu", (0, 0)), (4, 8, 4))
+        self.assertEqual(main.share(row("w-0", CPU=8.0, GPU=4.0), 2, (1.5, 0)), (2, 6, 4))
+        self.assertEqual(main.share(row("head-0", CPU=0.0), 3, (0, 0)), (3, 0, 0))
+        for each, resources in (("gpu", {"CPU": 1.0}), (3, {"CPU": 2.0}), (3, {"CPU": 8.0, "GPU": 4.0})):
+            with self.assertRaises(main.Refused):
+                main.share(row("w-0", **resources), each, (0, 0))
+
+    def test_devices(self):
+        self.assertEqual([main.devices("3,1,GPU-a,0", i, 2) for i in range(2)], ["3,1", "GPU-a,0"])
+        self.assertEqual([main.devices("3,1", i, 4) for i in range(4)], ["3", "3", "1", "1"])
+        self.assertEqual(main.devices("0,1", 0, 1), "0,1")
+
+    def test_hostfile(self):
+        self.assertEqual(main.hostfile(["a", "b", "a"], [2, 1, 2]), "a slots=4\nb slots=1\n")
+
+
+class Records(unittest.TestCase):
+    def test_lines_and_parts(self):
+        lines = main.Lines(3)
+        self.assertEqual(lines.feed(b"one\ntw"), b"[rank 3] one\n")
+        self.assertEqual(lines.part(), b"[rank 3]+tw\n")
+        self.assertEqual(lines.feed(b"o\r\n\nend"), b"[rank 3] o\r\n[rank 3] \n")
+        self.assertEqual(lines.part() + lines.part(), b"[rank 3]+end\n")
+
+    def test_a_long_line_is_not_kept(self):
+        lines = main.Lines(0)
+        self.assertEqual(lines.feed(b"x" * main.PIECE), b"[rank 0]+" + b"x" * main.PIECE + b"\n")
+        self.assertEqual(lines.rest, b"")
+
+    def test_outcome(self):
+        self.assertEqual(main.outcome(7 << 8, 0), (7, "exited with 7"))
+        self.assertEqual(main.outcome(137 << 8, 0), (137, "exited with 137 (SIGKILL)"))
+        self.assertEqual(main.outcome(int(signal.SIGTERM), 1), (143, "was killed by SIGTERM"))
+        self.assertIn("memory", main.outcome(int(signal.SIGKILL), 1)[1])
+
+
+@unittest.skipUnless(sys.platform == "linux", "orphans are only inherited on Linux")
+class Guard(unittest.TestCase):
+    def start(self, command):
+        """The guard of a rank, with its output and its status."""
+        self.status, told = os.pipe()
+        process = subprocess.Popen([sys.executable, "-ISc", self.program(), str(told), os.devnull + "-not", command], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, pass_fds=[told])
+        os.close(told)
+        self.addCleanup(os.close, self.status)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.stdout.close)
+        return process
+
+    def program(self):
+        with open(guard.__file__) as f:
+            return f.read()
+
+    def ended(self, process):
+        """All that is written to the end: nobody can write any more then. And the wait status."""
+        out = process.stdout.read()
+        return out, int(os.read(self.status, 64).split()[0])
+
+    def test_exit_code_and_what_is_left_running(self):
+        process = self.start("(setsid sleep 1000 &) ; echo out; echo err >&2; exit 7")
+        self.assertEqual(self.ended(process), (b"out\nerr\n", 7 << 8))
+        process.stdin.close()
+
+    def test_the_actor_ends(self):
+        process = self.start("echo begun; (setsid sleep 1000 &); sleep 1000")
+        self.assertEqual(process.stdout.readline(), b"begun\n")
+        process.stdin.close()
+        self.assertEqual(self.ended(process), (b"", int(signal.SIGKILL)))
+
+    def test_sigterm_reaches_all_and_is_waited_for(self):
+        process = self.start("""sh -c 'trap "echo saved; exit 0" TERM; echo begun; while :; do sleep 0.05; done'; exit 3""")
+        self.assertEqual(process.stdout.readline(), b"begun\n")
+        process.send_signal(signal.SIGTERM)
+        out, status = self.ended(process)
+        self.assertIn(b"saved\n", out)
+        self.assertEqual(status, int(signal.SIGTERM))
+        process.stdin.close()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,60 @@
+package orders
+
+import (
+	"math"
+	"slices"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/driverio"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
+)
+
+// onNodes is the job's command and environment, by which it runs on every node if the file has job.launch.
+func onNodes(s *spec.ClusterSpec, ports string) (entrypoint string, env map[string]string) {
+	j := &s.Job
+	if !j.Launch.On() {
+		return j.Entrypoint, j.Env
+	}
+	r := driverio.Ranks{
+		Command: j.Entrypoint, PerNode: j.Launch.PerNode, Ports: ports, Grace: Grace(s),
+		Reserved: [2]float64{float64(j.EntrypointCPUs), j.EntrypointGPUs},
+	}
+	runs := s.RankGroups()
+	for _, g := range s.NodeGroups() {
+		r.Groups = append(r.Groups, driverio.RankGroup{
+			Name: g.Name, Count: g.Min, Head: g.Head, Runs: slices.ContainsFunc(runs, func(o spec.NodeGroup) bool { return o.Name == g.Name }),
+		})
+	}
+	return driverio.OnNodes(r, j.Env)
+}
+
+// fitsRanks refuses a number of ranks that a node cannot have, as far as it is known what nodes have.
+func fitsRanks(s *spec.ClusterSpec, groups []keeper.Group) error {
+	for _, g := range s.RankGroups() {
+		i := slices.IndexFunc(groups, func(has keeper.Group) bool { return has.Name == g.Name })
+		if i < 0 {
+			continue
+		}
+		each, cpus, gpus := s.Job.Launch.PerNode, known(groups[i].CPUs), g.GPUs
+		n := int(each)
+		if each == units.EachGPU {
+			n = gpus
+		}
+		switch {
+		case n == 0:
+			return rankError("give the group gpus, or perNode a number", "perNode is gpu, and the nodes of group %s have no GPU", g.Name)
+		case gpus > 0 && gpus%n != 0 && n%gpus != 0:
+			return rankError("choose a number that divides them", "the %d GPUs of a node of group %s cannot be divided equally among %d processes", gpus, g.Name, n)
+		case cpus > 0 && float64(n) > math.Ceil(cpus): // KubeRay rounds a part of a CPU up
+			return rankError("lower it, or give the group more cpus", "a node of group %s has %s for %d processes", g.Name, amount("CPU", cpus), n)
+		}
+	}
+	return nil
+}
+
+func rankError(hint, format string, args ...any) error {
+	return launcher.Fail(runstate.CodeSpec, nil, hint, "job.launch: "+format, args...)
+}
