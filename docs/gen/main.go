@@ -22,6 +22,7 @@ var pages = []page{
 	{"commands.md", commands},
 	{codesPage, exitCodes},
 	{"../keeper/rayctl_keeper/state/model.py", pythonModel},
+	{"../python/rayctl/answers.py", pythonTypes},
 }
 
 func main() {
