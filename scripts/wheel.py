@@ -24,12 +24,12 @@ PLATFORMS = {
 
 def pep440(version):
     """Maps goreleaser's 1.2.3 to itself, 1.2.3-rc.1 to 1.2.3rc1, and a snapshot of the time T and commit C, 1.2.3-snapshot.T.gC, to 1.2.3.devT+gC."""
-    found = re.fullmatch(r"v?(\d+\.\d+\.\d+)(?:-snapshot\.(\d+)\.(g[0-9a-f]+)|-(a|b|rc)\.?(\d+)|-(alpha|beta)\.?(\d+))?", version)
+    found = re.fullmatch(r"v?(\d+\.\d+\.\d+)(?:-snapshot\.(-?\d+)\.(g\w+)|-(a|b|rc)\.?(\d+)|-(alpha|beta)\.?(\d+))?", version)
     if not found:
         raise SystemExit("wheel.py: the version %r is neither a release nor a snapshot: see snapshot in .goreleaser.yaml" % version)
     base, moment, commit, short, number, word, of_word = found.groups()
     if moment:
-        return "%s.dev%s+%s" % (base, moment, commit)
+        return "%s.dev%d+%s" % (base, max(0, int(moment)), commit)  # without a remote goreleaser knows no commit: the year 1, gnone
     if short or word:
         return base + (short or word[0]) + (number or of_word)
     return base
