@@ -20,12 +20,14 @@ func Main(args []string) int { return System().Execute(context.Background(), New
 
 // System is the App of a real process.
 func System() *app.App {
+	errorFile := os.Getenv("RAYCTL_ERROR_FILE") // set by our Python package, for this process alone
+	_ = os.Unsetenv("RAYCTL_ERROR_FILE")
 	return &app.App{
 		Streams: terminal.Streams{
 			In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 			InTTY: isatty.IsTerminal(os.Stdin.Fd()), OutTTY: isatty.IsTerminal(os.Stdout.Fd()), ErrTTY: isatty.IsTerminal(os.Stderr.Fd()),
 			Now: time.Now,
 		},
-		Getenv: os.Getenv, Notify: signal.Notify, Launchers: launchers(),
+		Getenv: os.Getenv, Notify: signal.Notify, Launchers: launchers(), ErrorFile: errorFile,
 	}
 }

@@ -32,6 +32,9 @@ type App struct {
 	Notify    func(chan<- os.Signal, ...os.Signal)
 	Launchers map[string]NewLauncher
 
+	// ErrorFile takes the error of the command as JSON, for a program that calls rayctl; "": none does.
+	ErrorFile string
+
 	Verbose    bool
 	UI         *terminal.UI
 	args       []string       // the command line

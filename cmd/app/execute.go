@@ -2,8 +2,10 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"runtime/debug"
 	"strings"
@@ -102,7 +104,28 @@ func (a *App) report(err error) int {
 	for _, line := range strings.Split(strings.TrimRight(Sentence(err), "\n"), "\n") {
 		a.UI.Warn("%s %s", a.UI.Paint(terminal.Red, "rayctl:"), line)
 	}
+	a.writeError(err)
 	return ExitCode(err)
+}
+
+// writeError writes the error for the program that asked for it. What cannot be written is on stderr all the same.
+func (a *App) writeError(err error) {
+	if a.ErrorFile == "" {
+		return
+	}
+	sentence, next := Sentence(err), ""
+	var own *launcher.ExitError
+	if errors.As(err, &own) && own.Hint != "" {
+		next = strings.Join(strings.Fields(own.Hint), " ")
+		sentence = strings.TrimSuffix(sentence, ": "+next)
+	}
+	text, err := json.Marshal(map[string]string{"sentence": sentence, "nextStep": next})
+	if err == nil {
+		err = os.WriteFile(a.ErrorFile, text, 0o600)
+	}
+	if err != nil {
+		a.Logger().Debug("the error is not in the file of the caller", "error", err)
+	}
 }
 
 // together matches cobra's error for flags of which only one may be given.

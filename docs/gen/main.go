@@ -23,6 +23,7 @@ var pages = []page{
 	{codesPage, exitCodes},
 	{"recipes.md", recipes},
 	{"../keeper/rayctl_keeper/state/model.py", pythonModel},
+	{"../python/rayctl/answers.py", pythonTypes},
 }
 
 func main() {

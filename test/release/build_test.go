@@ -48,7 +48,9 @@ func newSnapshot(t *testing.T) snapshot {
 		NFPMs  []map[string]any `yaml:"nfpms"`
 		Rest   map[string]any   `yaml:",inline"`
 	}
-	if err := yaml.Unmarshal([]byte(strings.ReplaceAll(string(text), "bin/share", shareDir(t))), &config); err != nil {
+	made := snapshot{dir: filepath.Join(dir, "dist")}
+	ours := strings.NewReplacer("bin/share", shareDir(t), "dist/*.whl", made.dir+"/*.whl")
+	if err := yaml.Unmarshal([]byte(ours.Replace(string(text))), &config); err != nil {
 		t.Fatal(err)
 	}
 	if len(config.Builds) != 1 || len(config.NFPMs) != 1 {
@@ -62,7 +64,6 @@ func newSnapshot(t *testing.T) snapshot {
 		section["compression"] = compression
 		config.NFPMs[0][format] = section
 	}
-	made := snapshot{dir: filepath.Join(dir, "dist")}
 	config.Rest["dist"] = made.dir
 	if text, err = yaml.Marshal(config); err != nil {
 		t.Fatal(err)

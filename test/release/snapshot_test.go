@@ -27,7 +27,7 @@ func (s snapshot) testChecksums(t *testing.T) {
 	}
 	var all []string
 	for _, of := range targets {
-		all = append(all, s.file(t, of, ".tar.gz"), s.file(t, of, ".cdx.json"))
+		all = append(all, s.file(t, of, ".tar.gz"), s.file(t, of, ".cdx.json"), s.wheel(t, of))
 		if of.system == "linux" {
 			all = append(all, s.file(t, of, ".deb"), s.file(t, of, ".rpm"))
 		}

@@ -1,0 +1,51 @@
+package release
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rayctl/rayctl/test/needs"
+	"github.com/rayctl/rayctl/test/oldpython"
+)
+
+// wheel is the wheel for a target.
+func (s snapshot) wheel(t *testing.T, of target) string {
+	t.Helper()
+	pattern := map[target]string{
+		{"linux", "amd64"}: "manylinux_2_17_x86_64.manylinux2014_x86_64.musllinux_1_2_x86_64", {"linux", "arm64"}: "manylinux_2_17_aarch64.manylinux2014_aarch64.musllinux_1_2_aarch64",
+		{"darwin", "amd64"}: "macosx_10_12_x86_64", {"darwin", "arm64"}: "macosx_11_0_arm64",
+	}[of]
+	found, err := filepath.Glob(filepath.Join(s.dir, "rayctl-1.2.3.dev*-py3-none-"+pattern+".whl"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("the wheels of %s: %q, %v", of, found, err)
+	}
+	return found[0]
+}
+
+// testWheel installs this machine's wheel as a user does, and uses both the program and the module, which calls it.
+func (s snapshot) testWheel(t *testing.T, version string) {
+	python := oldpython.Find(t.Context(), version)
+	needs.That(t, python != "", "needs Python %s", version)
+	venv := t.TempDir()
+	run(t, nil, python, "-m", "venv", venv)
+	bin := filepath.Join(venv, "bin")
+	run(t, nil, filepath.Join(bin, "pip"), "install", "--quiet", "--no-index", "--disable-pip-version-check", s.wheel(t, here))
+	if out := run(t, nil, filepath.Join(bin, "rayctl"), "version"); !strings.HasPrefix(out, "rayctl v"+s.version+" (") {
+		t.Errorf("rayctl version: %q", out)
+	}
+	const use = `import rayctl
+print(rayctl.binary())
+try:
+    rayctl.status("nosuch")
+except rayctl.SpecError as e:
+    print(e.code, e.sentence, e.next_step, sep="|")
+`
+	home := t.TempDir()
+	env := []string{"HOME=" + home, "XDG_STATE_HOME=" + home, "XDG_CACHE_HOME=" + home, "XDG_CONFIG_HOME=" + home, "RAYCTL_BINARY="}
+	want := filepath.Join(bin, "rayctl") + "\n65|no cluster named \"nosuch\"|`rayctl ls` shows yours\n"
+	if out := run(t, env, filepath.Join(bin, "python"), "-c", use); out != want {
+		t.Errorf("the module says %q, want %q", out, want)
+	}
+	run(t, nil, filepath.Join(bin, "pip"), "uninstall", "--quiet", "--yes", "rayctl")
+}
