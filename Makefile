@@ -77,6 +77,10 @@ kubernetes: ## a private Kubernetes with KubeRay and Volcano that stays (KUBERNE
 kubernetes-down: ## remove it, or what a killed test has left of it
 	$(GO) run ./test/kubetest/cmd down
 
+.PHONY: check-recipes
+check-recipes: ## compare the templates for reinforcement learning with their frameworks: wheels of PyPI, sources of GitHub
+	GO=$(GO) test/recipes/check.sh
+
 .PHONY: bench
 bench: build ## measure rayctl beside Ray's own command line, about 10 minutes (BENCH='-n 1 -only submit')
 	$(GO) run ./test/bench -rayctl $(BIN) $(BENCH)

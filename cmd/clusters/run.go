@@ -15,6 +15,7 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/app/driverend"
+	"github.com/rayctl/rayctl/cmd/app/sizes"
 	"github.com/rayctl/rayctl/cmd/app/watcher"
 	"github.com/rayctl/rayctl/cmd/clusters/interrupt"
 	"github.com/rayctl/rayctl/cmd/clusters/report"
@@ -259,6 +260,9 @@ func loadRun(a *app.App, o *runOptions) (*config.Loaded, launcher.Launcher, erro
 	}
 	if err := a.CheckSent(&c.Spec.Job); err != nil {
 		return nil, nil, err
+	}
+	if d := sizes.Check(c.Spec); d != nil {
+		return nil, nil, launcher.Fail(runstate.CodeConfig, nil, "make them equal, or write $RAYCTL_GPU_NODES and $RAYCTL_GPUS_PER_NODE there", "%s", d)
 	}
 	if o.config.ExactName() == "" {
 		c.Spec.Name = app.RunName(c.Spec.Name)

@@ -31,6 +31,7 @@ func TestRunLines(t *testing.T) {
 		{Args: "run --name a a.py --lr 0.1 data --n=6 -o=1", Files: map[string]string{"a.py": ""}, Code: runstate.CodeUsage, Err: "rayctl run --name a -o=1 -- python a.py --lr 0.1 data --n=6"},
 		{Args: "run --name a -o json a.py --lr 0.1 data --n=6", Files: map[string]string{"a.py": ""}, Out: `"python a.py --lr 0.1 data --n=6"`, Err: "hello\n", Calls: []string{"launch a"}},
 		{Args: "run a.py --lr 0.1 --workers 2", Files: map[string]string{"a.py": ""}, Code: runstate.CodeUsage, Err: "rayctl run --workers 2 -- python a.py --lr 0.1"},
+		{Args: "run --name a -- python main.py trainer.nnodes=8", Files: file("workers: [{name: w, replicas: 4, gpus: 8}]"), Code: runstate.CodeConfig, Err: "job.entrypoint has trainer.nnodes 8, and the cluster file has at most 4 nodes with GPUs: make them equal"},
 		{Args: "run --name a nosuch.py", Code: runstate.CodeUsage, Err: "there is no file nosuch.py here: for one that only the nodes have, write `rayctl run --name a -- python nosuch.py`\n"},
 		{Args: "run --name a a.py --workers 2", Files: map[string]string{"a.py": `p.add_argument("--workers")`}, Code: runstate.CodeUsage,
 			Err: "--workers is a flag of rayctl, and may be one of a.py: `rayctl run --name a -- python a.py --workers 2` gives it to the script, `rayctl run --name a --workers 2 a.py` to rayctl"},

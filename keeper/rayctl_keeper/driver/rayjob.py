@@ -72,6 +72,7 @@ def _body(orders, commit, number, reason, ends_at, submission_id, command):
     env.update(job.get("env") or {})
     env.update({"RAYCTL_RUN": orders["name"], "RAYCTL_ATTEMPT": str(number), "RAYCTL_RESTART_REASON": reason,
                 "RAYCTL_OUTPUT_DIR": job.get("outputDir") or "", "RAYCTL_SUBMISSION_ID": submission_id})
+    env.update(gpu_sizes(orders))
     if ends_at is not None:
         env["RAYCTL_ENDS_AT"] = str(int(ends_at))
         of_nodes = [orders.get("ray") or {}] + (orders.get("groups") or [])
@@ -83,6 +84,16 @@ def _body(orders, commit, number, reason, ends_at, submission_id, command):
         env.update(pipe.variables(command))
     runtime_env["env_vars"] = env
     return {"entrypoint": pipe.through(command), "submission_id": submission_id, "runtime_env": runtime_env, "metadata": job.get("metadata") or {}}
+
+
+def gpu_sizes(orders):
+    """The required nodes with GPUs, for frameworks that want both numbers; the second only where it is the same on all of them."""
+    with_gpus = [g for g in orders.get("groups") or [] if g.get("gpus") and g["count"]]
+    sizes = {"RAYCTL_GPU_NODES": str(sum(g["count"] for g in with_gpus))}
+    each = {int(g["gpus"]) for g in with_gpus}
+    if len(each) == 1:
+        sizes["RAYCTL_GPUS_PER_NODE"] = str(each.pop())
+    return sizes
 
 
 def prepare_id(submission_id):

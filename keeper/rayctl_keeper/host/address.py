@@ -51,6 +51,11 @@ def own(network="", several=True, head=""):
     raise NoAddress("%s has no address that other nodes reach, its name stands for %s: set slurm.network" % (node(), " and ".join(by_name()) or "none"))
 
 
+def interface(address):
+    """The name of the interface with this address of the node, without the label of a further address (eth0:1); "" if there is none."""
+    return next((name.partition(":")[0] for name, own_address in addresses() if str(own_address) == address), "")
+
+
 def node():
     """What Slurm calls this node."""
     return os.environ.get("SLURMD_NODENAME") or os.uname().nodename

@@ -38,6 +38,19 @@ class RayStart(unittest.TestCase):
         self.assertEqual((env["RAY_ADDRESS"], env["RAY_prestart_worker_first_driver"]), ("10.0.0.1:1234", "0"))
         self.assertTrue(env["PATH"].startswith("/opt/venv/bin:"))
 
+    def test_interfaces_of_collectives(self):
+        """torch.distributed uses the network of the nodes' addresses, unless the user says another."""
+        def of(o, address="127.0.0.1", groups=2):
+            o["groups"] = o["groups"][:groups]
+            env = raystart.environment(o, members.members(o)[0], "/tmp/r1", "/run", {}, dict(self.BASE, RAYCTL_NODE_IP=address))
+            return env.get("GLOO_SOCKET_IFNAME"), env.get("NCCL_SOCKET_IFNAME")
+        step = {"start": {"mode": "step"}}
+        self.assertEqual(of(dict(orders(), **step)), ("lo", None))
+        self.assertEqual(of(dict(orders(), network="lo,10.0.0.0/8", **step)), ("lo", "lo"))
+        self.assertEqual(of(dict(orders(), network="lo", ray=dict(orders()["ray"], env={"NCCL_SOCKET_IFNAME": "ib0"}), **step)), ("lo", "ib0"))
+        self.assertEqual(of(dict(orders(), network="lo", **step), "192.0.2.7"), (None, None), "not one of this node")
+        self.assertEqual(of(dict(orders(), start={"mode": "spawn"})), (None, None), "one machine")
+
     def test_ports_that_ray_chooses(self):
         base = dict(self.BASE, RAYCTL_GCS="10.0.0.1:0", RAYCTL_DASHBOARD="127.0.0.1:0", RAYCTL_ROUND="2")
         o = orders()

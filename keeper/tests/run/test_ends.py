@@ -62,6 +62,18 @@ class Ends(unittest.TestCase):
         orders["groups"] = [{"name": "head", "count": 1, "env": {rayjob.VERL: "9"}}]
         self.assertEqual(got(12.9), ("12", None))
 
+    def test_sizes(self):
+        """The driver sees how many nodes with GPUs its start waits for, and how many each of them has where that is one number."""
+        def got(*groups):
+            orders = {"name": "n", "job": {"entrypoint": "true", "submissionPrefix": "n"}, "groups": [dict(zip(("name", "count", "gpus"), g)) for g in groups]}
+            env = rayjob.submission(orders, {}, 1, "", None)["runtime_env"]["env_vars"]
+            return env["RAYCTL_GPU_NODES"], env.get("RAYCTL_GPUS_PER_NODE")
+        self.assertEqual(got(("head", 1, 0.0), ("train", 4, 8.0)), ("4", "8"))
+        self.assertEqual(got(("train", 4, 8.0), ("rollout", 2, 8.0)), ("6", "8"))
+        self.assertEqual(got(("train", 4, 8.0), ("rollout", 2, 4.0)), ("6", None))
+        self.assertEqual(got(("train", 4, 8.0), ("spare", 0, 4.0)), ("4", "8"))
+        self.assertEqual(got(("w", 4, None)), ("0", None))
+
     def test_signal_without_a_name(self):
         """A real-time signal is an end as others are."""
         for end in (exits.driver_end(-35), exits.prepare_end(-35)):

@@ -21,6 +21,8 @@ const (
 	OutputDir     = "RAYCTL_OUTPUT_DIR"
 	SubmissionID  = "RAYCTL_SUBMISSION_ID"
 	EndsAt        = "RAYCTL_ENDS_AT"
+	GPUNodes      = "RAYCTL_GPU_NODES"
+	GPUsPerNode   = "RAYCTL_GPUS_PER_NODE"
 )
 
 // Variables that the client reads besides those of Keys.
@@ -45,6 +47,8 @@ func Driver() []Variable {
 		{OutputDir, "job.outputDir, the same for all attempts, and for all jobs on a cluster of `up`. A RayCluster that is taken as it is has it only with job.outputDir, and only for its run's own job"},
 		{SubmissionID, "the id of the job, of this attempt's job in a run, in Ray's job API"},
 		{EndsAt, "epoch seconds at which the run's end begins at the latest, as known when the driver starts: lifetime.max, lifetime.total, or Slurm's warning before the job's time limit; not set without a limit. MLP_CURRENT_CAPACITY_BLOCK_EXPIRATION_TIMESTAMP, which verl reads to save in time, is the same, unless env or job.env has another"},
+		{GPUNodes, "the number of required nodes with GPUs (minReplicas of all groups that have gpus); only for a run's own job"},
+		{GPUsPerNode, "the GPUs of each of these nodes; not set if they differ, or if there are none; only for a run's own job"},
 	}
 }
 

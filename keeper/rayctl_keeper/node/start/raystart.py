@@ -6,7 +6,7 @@ import os
 import re
 
 from rayctl_keeper import program
-from rayctl_keeper.host import headfile
+from rayctl_keeper.host import address, headfile
 from rayctl_keeper.node.files import nodedir, raytoken
 from rayctl_keeper.node.groups import autoscaling
 from rayctl_keeper.node.groups.members import is_elastic, largest, most, on_one_machine
@@ -38,6 +38,8 @@ def environment(orders, member, directory, run_dir, secrets, base):
     # (github.com/ray-project/ray/issues/40131). A job with a working directory cannot use these workers anyway.
     env.setdefault("RAY_prestart_worker_first_driver", "0")
     for name, value in burst.settings(largest(orders), int(base.get("SLURM_CPUS_ON_NODE") or 1)).items():
+        env.setdefault(name, value)
+    for name, value in collectives(orders, base).items():
         env.setdefault(name, value)
     env.update(orders["ray"].get("env") or {})
     env.update(member.group.get("env") or {})
@@ -75,6 +77,15 @@ def environment(orders, member, directory, run_dir, secrets, base):
         env.update(autoscaled(orders, member, base, env.get("PYTHONPATH")))
     env["RAY_JOB_STOP_WAIT_TIME_S"] = str(int(math.ceil((orders.get("job") or orders).get("grace") or 0)))
     return env
+
+
+def collectives(orders, base):
+    """The interfaces for torch.distributed, where several machines are one cluster. Without the variable Gloo takes the address that the host's name stands for,
+    which may be loopback. NCCL searches by itself, InfiniBand first: it is only told what slurm.network says."""
+    name = address.interface(base.get("RAYCTL_NODE_IP") or "") if not on_one_machine(orders) and largest(orders) > 1 else ""
+    if not name:
+        return {}
+    return {"GLOO_SOCKET_IFNAME": name, **({"NCCL_SOCKET_IFNAME": name} if orders.get("network") else {})}
 
 
 def chosen_by_ray(base):

@@ -1,0 +1,56 @@
+package sizes
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+func TestCheck(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "train.sh"), []byte("# trainer.nnodes=99\npython -m verl.trainer.main_ppo \\\n  trainer.nnodes=8 \\\n  trainer.n_gpus_per_node=8\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for command, want := range map[string]string{
+		"python -m verl.trainer.main_ppo trainer.nnodes=4 trainer.n_gpus_per_node=8": "",
+		"python -m verl.trainer.main_ppo trainer.nnodes=2":                           "",
+		"python -m verl.trainer.main_ppo trainer.nnodes=$RAYCTL_GPU_NODES":           "",
+		"python x.py mytrainer.nnodes=9 trainer.nnodes_max=9 trainer.nnodes=9x":      "",
+		"python -m verl.trainer.main_ppo trainer.nnodes=8":                           "job.entrypoint has trainer.nnodes 8, and the cluster file has at most 4 nodes with GPUs",
+		"python -m verl.trainer.main_ppo 'trainer.n_gpus_per_node=16'":               "job.entrypoint has trainer.n_gpus_per_node 16, and the cluster file has at most 8 GPUs on a node",
+		"python train.py --actor.num_nodes 5":                                        "job.entrypoint has --actor.num_nodes 5, and the cluster file has at most 4 nodes with GPUs",
+		"python train.py --actor-num-gpus-per-node=9":                                "job.entrypoint has --actor-num-gpus-per-node 9, and the cluster file has at most 8 GPUs on a node",
+		"bash train.sh":    "train.sh has trainer.nnodes 8, and the cluster file has at most 4 nodes with GPUs",
+		"bash ../train.sh": "",
+		"bash missing.sh":  "",
+	} {
+		four := 4
+		s := &spec.ClusterSpec{Job: spec.Job{Entrypoint: command, WorkingDir: dir}, Workers: []spec.WorkerGroup{
+			{Name: "gpu", Replicas: &four, MinReplicas: &four, MaxReplicas: &four, NodeResources: spec.NodeResources{GPUs: 8}},
+		}}
+		got := ""
+		if d := Check(s); d != nil {
+			got = d.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", command, got, want)
+		}
+	}
+}
+
+// TestOptions: each is an option that its framework has.
+func TestOptions(t *testing.T) {
+	for _, o := range options {
+		data, err := os.ReadFile(filepath.Join("..", "..", "..", "test", "recipes", "options", o.framework+".txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(strings.Split(string(data), "\n"), o.name) {
+			t.Errorf("%s has no %s", o.framework, o.name)
+		}
+	}
+}
