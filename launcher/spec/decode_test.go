@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -228,5 +229,43 @@ func TestHeadOfItsOwn(t *testing.T) {
 	}
 	if s := spec.For(mustDecode(t, "head: {cpus: 0}"), "local"); s.TotalNodes() != 1 || !s.NodeGroups()[0].Tasks {
 		t.Errorf("without workers the head is the whole cluster: %+v", s.NodeGroups())
+	}
+}
+
+// TestSetPackages: packages with extras need no quotes in a list of a flag; what is valid YAML, or has quotes, is read as YAML.
+func TestSetPackages(t *testing.T) {
+	for text, want := range map[string][]string{
+		"[ray[tune]]": {"ray[tune]"},
+		"[jax, ray[tune,train]==2.60.0 , a[b] >= 1]": {"jax", "ray[tune,train]==2.60.0", "a[b] >= 1"},
+		`["ray[tune]", jax]`:                         {"ray[tune]", "jax"},
+		"[]":                                         {},
+		`["ray[tune]", ray[serve]]`:                  nil,
+		"[ray[tune]":                                 nil,
+	} {
+		for _, key := range []string{"local.packages", "job.pip"} {
+			d := spec.NewDocument()
+			err := d.Set(key, text, spec.Origin{Source: "--set"})
+			if want == nil {
+				if err == nil || !strings.Contains(err.Error(), "is not valid here") {
+					t.Errorf("%s=%s: %v", key, text, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Errorf("%s=%s: %v", key, text, err)
+				continue
+			}
+			s, err := d.Decode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := s.Job.Pip.Packages
+			if key == "local.packages" {
+				got = localspec.Packages(s)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s=%s: got %q, want %q", key, text, got, want)
+			}
+		}
 	}
 }

@@ -205,6 +205,23 @@ func itemNames(n *node) (names []string) {
 	return names
 }
 
+// isTextList reports whether t is a list of texts, as those of packages are.
+func isTextList(t reflect.Type) bool {
+	return t == requirementsType || t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.String
+}
+
+// withExtras matches a package with extras, and the version behind it.
+var withExtras = regexp.MustCompile(`[A-Za-z0-9._-]+\[[A-Za-z0-9._, -]*\](?:[^\[\],'"{}]*[^\[\],'"{}\s])?`)
+
+// quoteExtras quotes packages with extras in a list such as [ray[tune], jax], because a bracket ends a plain text in YAML. A text that has quotes is its
+// writer's.
+func quoteExtras(text string) string {
+	if strings.ContainsAny(text, `'"`) || !strings.HasPrefix(strings.TrimSpace(text), "[") {
+		return text
+	}
+	return withExtras.ReplaceAllString(text, "'$0'")
+}
+
 // valueOf makes a node from text given outside a file.
 func valueOf(text string, t reflect.Type, path string, o Origin) (*node, error) {
 	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
@@ -214,6 +231,9 @@ func valueOf(text string, t reflect.Type, path string, o Origin) (*node, error) 
 		return &node{kind: scalarKind, tag: inferTag(text), text: text, origin: o}, nil
 	}
 	y, err := parseYAML([]byte(text))
+	if err != nil && isTextList(t) {
+		y, err = parseYAML([]byte(quoteExtras(text)))
+	}
 	if err != nil || y == nil {
 		return nil, o.errorf(path, "give it as YAML, such as [a, b] or {a: b}", "%q is not valid here", text)
 	}
