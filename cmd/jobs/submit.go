@@ -158,7 +158,7 @@ func jobSection(a *app.App, o *submitOptions) (*spec.Job, error) {
 		return nil, err
 	}
 	if c.Spec.Job.Launch.On() {
-		return nil, launcher.Fail(runstate.CodeSpec, nil, "use `rayctl run`, or set job.launch.perNode=null for this job", "job.launch: a submitted job runs once, and not on every node")
+		return nil, launcher.Fail(runstate.CodeSpec, nil, "use `rayctl run`, or give --set job.launch=null for this job", "job.launch: a submitted job runs once, and not on every node")
 	}
 	if err := c.ReadJobFiles(o.dashboard.Address != ""); err != nil {
 		return nil, err

@@ -232,7 +232,7 @@ type Job struct {
 	// the run ends with the cause prepare-failed and the exit code of this command. It does not run again when the driver is restarted on the same
 	// cluster, but it does on another cluster. Only `run` uses it.
 	Prepare string `json:"prepare,omitempty"`
-	// Launch runs the command on every node instead of once, as torchrun, MPI and plain ranks need it ([one process on every node](each-node.md)). Only `run` uses it.
+	// Launch runs the command on every node instead of once, as torchrun, MPI and plain ranks need it (`rayctl help each-node`). Only `run` uses it.
 	Launch Launch `json:"launch,omitzero"`
 	// Start sets when the driver starts on a cluster with an early head: gang, when all required nodes are alive; or head, when the head is alive and prepare
 	// is done, for drivers that wait for nodes by themselves. Default: gang.

@@ -4,6 +4,7 @@ package localspec
 import (
 	_ "embed"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -102,8 +103,13 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 	v.FailIf(MaxNodes(s) < 0, "local.maxNodes", "leave it out for the default", "%d is negative", MaxNodes(s))
 	for i, p := range packages {
 		v.FailIf(p == "" || strings.HasPrefix(p, "-"), fmt.Sprintf("local.packages[%d]", i), "write it like jax==0.7.0", "%q is not a package", p)
+		v.FailIf(withPassword.MatchString(p), fmt.Sprintf("local.packages[%d]", i), "write the address without it, and the password into ~/.netrc",
+			"a password stands in an address, which the cluster's record and the installer's command line show to others")
 	}
 }
+
+// withPassword is an address with a user and a password.
+var withPassword = regexp.MustCompile(`://[^/@\s]*:[^/@\s]*@`)
 
 // ValidateHere checks what launchers whose nodes are processes of this machine take of elastic groups.
 func ValidateHere(v *spec.Validator, s *spec.ClusterSpec) {

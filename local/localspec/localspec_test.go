@@ -25,6 +25,7 @@ func TestValidate(t *testing.T) {
 		{"half a licence", "launcher: local\nworkers: [{name: a, maxReplicas: 2, resources: {licence: 0.5}}]", "workers.a.resources.licence: Ray's autoscaler cannot count 0.5 of it"},
 		{"negative number of nodes", "local: {maxNodes: -1}", "local.maxNodes: -1 is negative"},
 		{"package option", "local: {packages: [--index-url=x]}", "is not a package"},
+		{"package with a password", "local: {packages: [\"x @ https://ann:hunter2@pypi.example/x.whl\"]}", "a password stands in an address"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if err := spec.Validate(mustDecode(t, c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
