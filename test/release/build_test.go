@@ -48,8 +48,9 @@ func newSnapshot(t *testing.T) snapshot {
 		NFPMs  []map[string]any `yaml:"nfpms"`
 		Rest   map[string]any   `yaml:",inline"`
 	}
-	made := snapshot{dir: filepath.Join(dir, "dist")}
-	ours := strings.NewReplacer("bin/share", shareDir(t), "dist/*.whl", made.dir+"/*.whl")
+	dist := binDir(t, "dist-")
+	made := snapshot{dir: filepath.Join(absolute(t, root), dist)}
+	ours := strings.NewReplacer("bin/share", binDir(t, "share-"), "dist/*.whl", dist+"/*.whl")
 	if err := yaml.Unmarshal([]byte(ours.Replace(string(text))), &config); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func newSnapshot(t *testing.T) snapshot {
 		section["compression"] = compression
 		config.NFPMs[0][format] = section
 	}
-	config.Rest["dist"] = made.dir
+	config.Rest["dist"] = dist
 	if text, err = yaml.Marshal(config); err != nil {
 		t.Fatal(err)
 	}
@@ -88,14 +89,23 @@ func newSnapshot(t *testing.T) snapshot {
 	return made
 }
 
-// shareDir is a directory in place of bin/share, relative to the repository, as goreleaser wants it: other tests and makes may use that.
-func shareDir(t *testing.T) string {
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// binDir is a directory in place of bin/share or dist, relative to the repository, as goreleaser's patterns want it: other tests and makes may use these.
+func binDir(t *testing.T, prefix string) string {
 	t.Helper()
 	bin := filepath.Join(root, "bin")
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp(bin, "share-")
+	dir, err := os.MkdirTemp(bin, prefix)
 	if err != nil {
 		t.Fatal(err)
 	}
