@@ -148,7 +148,8 @@ func (b *bed) keeperComesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, p := range all {
-			if strings.Contains(p.Command, "keeper.pyz slurm-start") || strings.Contains(p.Command, "gcs_server") {
+			supervisor := strings.Contains(p.Command, "keeper.pyz node "+b.run(r.id)) && !strings.HasPrefix(p.Command, "srun ") // it removes the node's directory last
+			if supervisor || strings.Contains(p.Command, "keeper.pyz slurm-start") || strings.Contains(p.Command, "gcs_server") {
 				found = append(found, p)
 			}
 		}
@@ -171,7 +172,7 @@ func (b *bed) keeperComesBack(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	b.Await(t, "the first keeper and its head to end", func(context.Context) (bool, error) { return len(there()) == 0, nil })
+	b.Await(t, "the first keeper, its head and the supervisor of that to end", func(context.Context) (bool, error) { return len(there()) == 0, nil })
 	g.open()
 	resume()
 	receipt := r.ended(0, "succeeded", "")

@@ -208,6 +208,14 @@ class Nodes:
         self.children[child.pid] = (child, name)
         return child
 
+    def end_here(self):
+        """Kills what still runs of nodes on this host, and removes their directories. Returns the pids of what cannot be killed, and exit codes."""
+        directories = self.directories()
+        left, codes = process.kill_all([b"RAYCTL_NODE_DIR=" + os.fsencode(d) for d in directories])
+        for directory in directories:
+            nodedir.remove(directory)
+        return left, codes
+
     def stop(self, limit=8.0):
         """Ends all nodes and returns when nothing of them is left on this host."""
         self.ask_to_stop()
@@ -215,11 +223,8 @@ class Nodes:
         while self.children and process.time.monotonic() < until:
             self.bell.wait(min(0.5, until - process.time.monotonic()))
             self.ended(process.reap())
-        directories = self.directories()
-        left, codes = process.kill_all([b"RAYCTL_NODE_DIR=" + os.fsencode(d) for d in directories])
+        left, codes = self.end_here()
         self.ended(codes)
-        for directory in directories:
-            nodedir.remove(directory)
         if left:
             self.log("processes %s cannot be killed" % sorted(left))
         self.extra.clear()

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import threading
 
-from rayctl_keeper.host import process
 from rayctl_keeper.node import container
 from rayctl_keeper.node.groups import members
 from rayctl_keeper.run.nodes.common import RUNS, Nodes
@@ -148,7 +147,7 @@ class Step(Nodes):
             except OSError:
                 pass
         select.select([], [], [], LAST_WORDS)
-        process.kill_all([b"RAYCTL_NODE_DIR=" + os.fsencode(d) for d in self.directories()])
+        self.end_here()  # a supervisor on a busy node may not have removed its directory yet
         self.log("another keeper has taken over, or neither the run's directory nor the batch system can be reached: all that runs here was ended")
         os._exit(0)
 

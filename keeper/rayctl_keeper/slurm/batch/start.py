@@ -95,6 +95,7 @@ def begin_attempt(run, nonce):
         come_again(run, place, orders)
     if commands.inside() or not may_come_back(place, signals):
         shutil.rmtree(os.path.join(run, SEED), ignore_errors=True)
+        strip_attempts(run, 1, restarts)  # a keeper that was superseded meanwhile may have ended in the middle of a write
         withdraw(place)
     return 0
 
@@ -167,11 +168,16 @@ def begin(run, first, place, orders, restarts, before):
     return None
 
 
+def strip_attempts(run, first, last):
+    """strip for these attempts, also those that were requeued before they had a keeper."""
+    for number in range(first, last + 1):
+        if os.path.isdir(os.path.join(run, str(number))):
+            strip(os.path.join(run, str(number)))
+
+
 def may_follow(run, before):
     """Evaluates the attempt that ended, and returns whether another one may follow. If not, it writes the result."""
-    for number in range(int(os.path.basename(before)), int(os.environ.get("RAYCTL_RESTARTS") or 0) + 1):
-        if os.path.isdir(os.path.join(run, str(number))):  # also those that were requeued before they had a keeper
-            strip(os.path.join(run, str(number)))
+    strip_attempts(run, int(os.path.basename(before)), int(os.environ.get("RAYCTL_RESTARTS") or 0))
     end_all(load(os.path.join(before, "orders.json")))
     end_leftovers("TERM", "KILL")
     state = last_state(before)
