@@ -112,14 +112,14 @@ func (o *initOptions) asks(a *app.App) bool {
 
 // make writes the files of a template with these parameters, and says what to do next.
 func (o *initOptions) make(a *app.App, t *workloads.Template, set []string) error {
-	dir, err := filepath.Abs(o.dir)
+	project, err := o.project()
 	if err != nil {
-		return launcher.Fail(runstate.CodeUsage, err, "change to a directory that exists", "the current directory is not known: %v", err)
+		return err
 	}
 	if o.launcher != "" {
 		set = append(slices.Clone(set), "launcher="+o.launcher)
 	}
-	values, err := t.Values(set, spec.NameFrom(filepath.Base(dir))) // as for a file without a name; one is for all directories of a user
+	values, err := t.Values(set, project)
 	if err == nil {
 		err = t.CheckValues(values)
 	}
@@ -140,6 +140,15 @@ func (o *initOptions) make(a *app.App, t *workloads.Template, set []string) erro
 	}
 	a.Next(o.steps(t)...)
 	return nil
+}
+
+// project is the default of the clusters' name: that of a file without one in this directory.
+func (o *initOptions) project() (string, error) {
+	dir, err := filepath.Abs(o.dir)
+	if err != nil {
+		return "", launcher.Fail(runstate.CodeUsage, err, "change to a directory that exists", "the current directory is not known: %v", err)
+	}
+	return spec.NameFrom(filepath.Base(dir)), nil
 }
 
 // refused gives the errors of templates the exit codes of wrong usage and of a wrong file.

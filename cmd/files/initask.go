@@ -2,12 +2,10 @@ package files
 
 import (
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/rayctl/rayctl/cmd/app"
-	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/templates/workloads"
 )
 
@@ -18,8 +16,12 @@ func (o *initOptions) ask(a *app.App, f *found) error {
 	if err != nil {
 		return err
 	}
+	project, err := o.project()
+	if err != nil {
+		return err
+	}
 	set := o.set
-	for _, p := range t.All(o.project()) {
+	for _, p := range t.All(project) {
 		if o.isSet(p.Name) {
 			continue
 		}
@@ -30,15 +32,6 @@ func (o *initOptions) ask(a *app.App, f *found) error {
 		set = append(set, p.Name+"="+answer)
 	}
 	return o.make(a, t, set)
-}
-
-// project is the default of the clusters' name.
-func (o *initOptions) project() string {
-	dir, err := filepath.Abs(o.dir)
-	if err != nil {
-		dir = o.dir
-	}
-	return spec.NameFrom(filepath.Base(dir))
 }
 
 func (o *initOptions) isSet(name string) bool {
@@ -55,8 +48,9 @@ func (o *initOptions) isSet(name string) bool {
 
 // askTemplate shows the list; Enter is the first.
 func askTemplate(a *app.App, questions *app.Questions, all []*workloads.Template) (*workloads.Template, error) {
+	width := nameWidth(all)
 	for i, t := range all {
-		fmt.Fprintf(a.Err, "%2d  %-8s  %s\n", i+1, t.Name, t.Title)
+		fmt.Fprintf(a.Err, "%2d  %-*s  %s\n", i+1, width, t.Name, t.Title)
 	}
 	for prompt := "Which template? [" + all[0].Name + "] "; ; prompt = "Write its number or its name: " {
 		text, err := answer(questions, prompt)

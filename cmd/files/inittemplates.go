@@ -113,6 +113,14 @@ func names(all []*workloads.Template) (out []string) {
 	return out
 }
 
+// nameWidth is that of the longest name.
+func nameWidth(all []*workloads.Template) (width int) {
+	for _, t := range all {
+		width = max(width, len(t.Name))
+	}
+	return width
+}
+
 // templateHelp is the list for the command's help.
 func templateHelp() string {
 	all, err := workloads.Builtin()
@@ -120,10 +128,7 @@ func templateHelp() string {
 		return "" // the command itself says it
 	}
 	var b strings.Builder
-	width := 0
-	for _, t := range all {
-		width = max(width, len(t.Name))
-	}
+	width := nameWidth(all)
 	group := "-"
 	for _, t := range all {
 		if t.Group != group {

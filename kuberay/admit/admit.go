@@ -73,6 +73,7 @@ type Info struct {
 
 // Queuer is an admitter whose own objects say why something waits in its queue.
 type Queuer interface {
+	Admitter
 	// WhyHeld is what an object of Info.Requests says of that; "": nothing.
 	WhyHeld(request *unstructured.Unstructured) string
 	// At is the admitter in the version of its API that the API server prefers.
@@ -81,6 +82,7 @@ type Queuer interface {
 
 // Prober is an admitter that doctor can try out with an object of its own.
 type Prober interface {
+	Admitter
 	// Probe is an object without resources.
 	Probe(m metav1.ObjectMeta, queue, priorityClass string) runtime.Object
 	// Seen reports whether the admitter has looked at an object.
@@ -233,10 +235,10 @@ func (s Served) Suspenders() (out []Info) {
 }
 
 // Queuers are those whose own objects say why something waits.
-func (s Served) Queuers() (out []Admitter) {
+func (s Served) Queuers() (out []Queuer) {
 	for _, a := range s {
-		if _, ok := a.(Queuer); ok {
-			out = append(out, a)
+		if q, ok := a.(Queuer); ok {
+			out = append(out, q)
 		}
 	}
 	return out

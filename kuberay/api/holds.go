@@ -57,15 +57,15 @@ func (c *Client) AwaitFree(ctx context.Context, secret interface {
 // WhyHeld reads why objects wait in queues, by their UIDs, as the admitters' own objects say. What the user may not read is left out.
 func (c *Client) WhyHeld(ctx context.Context, objects []metav1.Object) map[types.UID]string {
 	why := map[types.UID]string{}
-	for _, a := range c.Served.Admitters.Queuers() {
-		i := a.Info()
+	for _, q := range c.Served.Admitters.Queuers() {
+		i := q.Info()
 		list, err := c.Dynamic.Resource(i.Requests).Namespace(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: oneOf(i.RequestLabel, objects)})
 		if err != nil {
 			continue
 		}
 		for n := range list.Items {
 			request := &list.Items[n]
-			if said := a.(admit.Queuer).WhyHeld(request); said != "" {
+			if said := q.WhyHeld(request); said != "" {
 				why[types.UID(request.GetLabels()[i.RequestLabel])] = said
 			}
 		}

@@ -153,18 +153,17 @@ func letIn(whole, seen *rayv1.RayCluster, held bool) launcher.Check {
 }
 
 // tryGang creates a gang object without resources and waits until the gang's scheduler has set its status.
-func tryGang(ctx context.Context, c *api.Client, p *objects.Plan, m metav1.ObjectMeta) launcher.Check {
-	check := launcher.Check{Name: p.Admitter.Info().Title, Hint: "check that its scheduler runs, for example with `kubectl get pods -A`; gangs wait until it runs"}
+func tryGang(ctx context.Context, c *api.Client, p *objects.Plan, prober admit.Prober, m metav1.ObjectMeta) launcher.Check {
+	check := launcher.Check{Name: prober.Info().Title, Hint: "check that its scheduler runs, for example with `kubectl get pods -A`; gangs wait until it runs"}
 	queue := p.Queue()
-	prober := p.Admitter.(admit.Prober)
 	probe := prober.Probe(m, queue, kuberayspec.Of(p.Spec).PriorityClassName)
-	if err := c.CreateOnly(ctx, p.Admitter.Info().Objects, probe); err != nil {
+	if err := c.CreateOnly(ctx, prober.Info().Objects, probe); err != nil {
 		return failed(check.Name, err)
 	}
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, admit.ProbePatience)
 	defer cancel()
-	lw := c.WatchOne(ctx, p.Admitter.Info().Objects, probe.(metav1.Object).GetName())
+	lw := c.WatchOne(ctx, prober.Info().Objects, probe.(metav1.Object).GetName())
 	_, err := watchtools.UntilWithSync(ctx, lw, &unstructured.Unstructured{}, nil, func(event watch.Event) (bool, error) {
 		seen, ok := event.Object.(*unstructured.Unstructured)
 		return ok && prober.Seen(seen), nil

@@ -127,8 +127,10 @@ func tryAll(ctx context.Context, c *api.Client, p *objects.Plan, job *batchv1.Jo
 			return checks
 		},
 	}
-	if p != nil && p.Admitter.Info().HasObject() {
-		tries = append(tries, func() []launcher.Check { return []launcher.Check{tryGang(ctx, c, p, m)} })
+	if p != nil {
+		if prober, ok := p.Admitter.(admit.Prober); ok {
+			tries = append(tries, func() []launcher.Check { return []launcher.Check{tryGang(ctx, c, p, prober, m)} })
+		}
 	}
 	found := make([][]launcher.Check, len(tries))
 	var all sync.WaitGroup

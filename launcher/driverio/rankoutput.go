@@ -13,7 +13,6 @@ type RankOutput struct {
 	start          []byte // of the line, until it is known whose it is
 	state          lineState
 	waitsForDriver bool // what job.prepare prints is no record
-	seen           bool
 }
 
 type lineState int
@@ -31,9 +30,6 @@ func NewRankOutput(w io.Writer, rank int, prepares bool) *RankOutput {
 	return &RankOutput{w: w, whole: []byte(prefix + " "), part: []byte(prefix + "+"), waitsForDriver: prepares}
 }
 
-// Seen reports whether the rank has written anything.
-func (o *RankOutput) Seen() bool { return o.seen }
-
 func (o *RankOutput) Write(p []byte) (int, error) {
 	var out []byte
 	for rest := p; len(rest) > 0; {
@@ -44,7 +40,7 @@ func (o *RankOutput) Write(p []byte) (int, error) {
 			o.state = o.kind()
 		}
 		if o.state == lineIsWhole || o.state == lineIsPart {
-			out, o.seen = append(out, line...), true
+			out = append(out, line...)
 		}
 		if !ended {
 			break

@@ -22,8 +22,8 @@ const templateSuffix = ".tmpl"
 // quoting are the functions through which a value reaches a file: each makes one word of the file's language of any value.
 var quoting = template.FuncMap{"yaml": yamlWord, "sh": shellWord, "py": pythonWord}
 
-var functions = template.FuncMap{
-	"yaml": yamlWord, "sh": shellWord, "py": pythonWord,
+// arithmetic is of the type int.
+var arithmetic = template.FuncMap{
 	"mul": func(n ...int) int {
 		product := 1
 		for _, x := range n {
@@ -90,7 +90,7 @@ func (m *Manifest) render(name string, data []byte, values map[string]any) ([]by
 		text := strings.ReplaceAll(err.Error(), "template: ", "")
 		return &Error{File: m.Name + "/" + name, Msg: text, Hint: formatHint}
 	}
-	t, err := template.New(name).Delims("[[", "]]").Option("missingkey=error").Funcs(functions).Parse(string(data))
+	t, err := template.New(name).Delims("[[", "]]").Option("missingkey=error").Funcs(quoting).Funcs(arithmetic).Parse(string(data))
 	if err != nil {
 		return nil, fail(err)
 	}

@@ -43,8 +43,10 @@ func Check(s *spec.ClusterSpec) *Difference {
 		return d
 	}
 	for _, word := range strings.Fields(s.Job.Entrypoint) {
-		if d := in(script(s.Job.WorkingDir, word), word, nodes, gpus); d != nil {
-			return d
+		if text := script(s.Job.WorkingDir, word); text != "" {
+			if d := in(text, word, nodes, gpus); d != nil {
+				return d
+			}
 		}
 	}
 	return nil
