@@ -54,7 +54,7 @@ func (a *allocation) begin(line string) string {
 	a.t.Helper()
 	a.n++
 	file := filepath.Join(a.dir, strconv.Itoa(a.n))
-	if _, err := fmt.Fprintf(a.lines, "(%s\n) >%[2]s.out 2>&1 </dev/null; echo $? >%[2]s.part; mv %[2]s.part %[2]s.code\n", line, file); err != nil {
+	if _, err := fmt.Fprintf(a.lines, "(%s\n) >%[2]s.out 2>%[2]s.err </dev/null; echo $? >%[2]s.part; mv %[2]s.part %[2]s.code\n", line, file); err != nil {
 		a.t.Fatal(err)
 	}
 	return file
@@ -74,8 +74,9 @@ func (a *allocation) end(file string) (out string, code int) {
 	})
 	text, _ := os.ReadFile(file + ".code")
 	code, _ = strconv.Atoi(strings.TrimSpace(string(text)))
-	said, _ := os.ReadFile(file + ".out")
-	return strings.TrimSpace(string(said)), code
+	printed, _ := os.ReadFile(file + ".out")
+	said, _ := os.ReadFile(file + ".err")
+	return strings.TrimSpace(string(printed) + string(said)), code
 }
 
 // current is a command line of rayctl in the allocation.
