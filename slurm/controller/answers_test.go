@@ -1,9 +1,11 @@
 package controller
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -39,4 +41,30 @@ type zeroes struct{}
 func (zeroes) Read(p []byte) (int, error) {
 	clear(p)
 	return len(p), nil
+}
+
+// cutOnce is a connection that is cut under its first command, as a shared one of OpenSSH: the command's ssh exits with 255 and says nothing.
+type cutOnce struct{ ran int }
+
+func (*cutOnce) String() string { return "login" }
+
+func (c *cutOnce) Command(ctx context.Context, argv ...string) *exec.Cmd {
+	c.ran++
+	if c.ran == 1 {
+		return exec.CommandContext(ctx, "sh", "-c", "exit 255")
+	}
+	return exec.CommandContext(ctx, argv[0], argv[1:]...)
+}
+
+// A question is asked again after a cut, a submission is not: the job may be there.
+func TestCut(t *testing.T) {
+	r := &cutOnce{}
+	if out, err := Run(t.Context(), r, "echo", "an answer"); err != nil || out != "an answer\n" || r.ran != 2 {
+		t.Errorf("%q, %v after %d commands", out, err, r.ran)
+	}
+	r = &cutOnce{}
+	_, err := Commands{Runner: r}.Submit(t.Context(), Batch{File: "job.sh"})
+	if !Away(err) || err.Error() != "sbatch: no answer (exit status 255)" || r.ran != 1 {
+		t.Errorf("%v after %d commands", err, r.ran)
+	}
 }

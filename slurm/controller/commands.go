@@ -28,12 +28,17 @@ func (c Commands) String() string { return c.Runner.String() }
 // commandTime bounds one of Slurm's commands: with its controller Away each tries for 9 seconds.
 const commandTime = time.Minute
 
-// Run runs a command and returns what it printed.
+// Run runs a command that may be repeated, and returns what it printed. Where the connection was cut it runs once more, on another one: all of Slurm's commands
+// but sbatch and srun ask, or set what may be set twice.
 func Run(ctx context.Context, r remote.Runner, argv ...string) (string, error) {
-	return RunFor(ctx, commandTime, r, argv...)
+	out, err := RunFor(ctx, commandTime, r, argv...)
+	if cut(err) && ctx.Err() == nil {
+		out, err = RunFor(ctx, commandTime, r, argv...)
+	}
+	return out, err
 }
 
-// RunFor is Run for a command that may take so long.
+// RunFor runs a command once, which may take so long.
 func RunFor(ctx context.Context, limit time.Duration, r remote.Runner, argv ...string) (string, error) {
 	out, _, err := runBoth(ctx, limit, r, argv...)
 	return out, err
@@ -52,14 +57,39 @@ func runBoth(ctx context.Context, limit time.Duration, r remote.Runner, argv ...
 		err = ctx.Err()
 	}
 	if err != nil {
-		failed := &CommandError{name: argv[0], Said: remote.Complaint(&said), Err: err}
+		failed := &CommandError{name: commandOf(argv), Said: remote.Complaint(&said), Err: err}
 		if unanswered(failed) {
-			failed.Err = errors.Join(ErrAway, err)
+			failed.Err = fmt.Errorf("%w (%w)", ErrAway, err)
 		}
 		err = failed
 	}
 	return remote.AfterMark(out.String()), said.String(), err
 }
+
+// commandOf is the name of the command in a line of remote.Clean: sh -c PROGRAM sh [NAME=VALUE...] COMMAND...
+func commandOf(argv []string) string {
+	if argv[0] != "sh" || len(argv) < 5 {
+		return argv[0]
+	}
+	for _, word := range argv[4:] {
+		if !strings.Contains(word, "=") {
+			return word
+		}
+	}
+	return argv[0]
+}
+
+// cut reports whether ssh lost its connection while the command ran. Of a shared one that ends (ControlMaster) the ssh of the command often says nothing.
+func cut(err error) bool {
+	var failed *CommandError
+	var exit *exec.ExitError
+	if !errors.As(err, &failed) || !errors.As(err, &exit) || exit.ExitCode() != 255 {
+		return false
+	}
+	return failed.Said == "" || slices.ContainsFunc(cutWords, func(words string) bool { return strings.Contains(failed.Said, words) })
+}
+
+var cutWords = []string{"mux_client", "Connection closed", "Connection reset", "Broken pipe"}
 
 // unanswered reports whether a command failed because the controller or the way to it does not answer.
 func unanswered(failed *CommandError) bool {
@@ -110,7 +140,7 @@ func (c Commands) Submit(ctx context.Context, b Batch) (int, error) {
 	if argv == nil {
 		argv = []string{b.File}
 	}
-	out, err := Run(ctx, c.Runner, remote.CleanWith(c.Keep, c.meant("sbatch", append([]string{"--parsable"}, argv...)...)...)...)
+	out, err := RunFor(ctx, commandTime, c.Runner, remote.CleanWith(c.Keep, c.meant("sbatch", append([]string{"--parsable"}, argv...)...)...)...)
 	if err != nil {
 		return 0, err
 	}
