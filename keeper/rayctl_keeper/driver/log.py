@@ -9,9 +9,10 @@ import time
 
 from rayctl_keeper.node.files import nodedir
 from rayctl_keeper.ray import logread
-from rayctl_keeper.ray.dashboard import Refused, Unreachable, error_line, version_tuple
+from rayctl_keeper.ray.dashboard import Refused, Slow, Unreachable, error_line, version_tuple
 
 BLOCK = 1 << 20
+TRIES = 3  # for the end of a log, over connections that are cut
 COPIED = 10.0  # seconds for what a driver that was killed has left in its pipe
 BEGINNING = 4096  # bytes, by which a log is known again: Ray begins it with a time and the job's id
 TRUNCATED = b"\nrayctl: the log was truncated here, and output may be missing\n"  # dashboardclient/logstream/tailer.go has the same
@@ -25,7 +26,7 @@ class DriverLog:
         self._dashboard_of, self._log = dashboard_of, log
         self._out = None
         self._lock = threading.Lock()  # the stream's thread appends while the main thread may begin or finish
-        self._name = self._node = self._source = self._stream = None
+        self._name = self._node = self._source = self._rest = self._stream = None
         self._current = None  # the attempt's log that driver.log has
         self._got = 0  # bytes of this attempt's log
         self._base = 0  # bytes of this attempt's log before the program's that writes now; all of them, once it is finished
@@ -40,6 +41,7 @@ class DriverLog:
             return
         if _number(self._current) != _number(filename):
             self.put_aside()
+        self._drop_rest()
         self._current, self._base = filename, self.begins_at
         self._open()
         have = os.path.getsize(self._path) if self._out else 0
@@ -175,21 +177,45 @@ class DriverLog:
             whole = not ended or self._all_copied()
             # Up to its length now: what the driver left running may write for ever.
             self.pump(os.fstat(self._source.fileno()).st_size)
-            self._source.close()
+            self._rest = self._source
             if not whole:
                 self._log("the driver has ended, and its output was not in Ray's log after %ds" % COPIED)
                 self._miss(self._base + self._got, -1)
         elif reachable:
-            try:
-                self._recover()
-                self._take(name, self._node, self._got)
-            except (Unreachable, Refused, OSError, http.client.HTTPException) as error:
+            error = self._take_rest_of(name)
+            if error:
                 self._log("cannot read the end of the driver's log: %s" % error)
                 self._miss(self._base + self._got, -1)
         else:
             self._miss(self._base + self._got, -1)
         self._base += self._got
         self._source = None
+
+    def _take_rest_of(self, name):
+        """Over HTTP, again where the connection was cut; returns the error that stays."""
+        for left in range(TRIES - 1, -1, -1):
+            try:
+                self._recover()
+                self._take(name, self._node, self._got)
+                return None
+            except (Unreachable, Refused, OSError, http.client.HTTPException) as error:
+                if left == 0 or isinstance(error, (Refused, Slow)):
+                    return error
+                time.sleep(0.3)
+
+    def take_rest(self):
+        """What a driver wrote after finish() until it ended with its node: one without a grace, or that Ray started meanwhile. Its file is open, also where it is removed."""
+        if self._rest is not None:
+            self._source, self._rest, self._got = self._rest, None, 0
+            self.pump(os.fstat(self._source.fileno()).st_size)
+            self._source.close()
+            self._base += self._got
+            self._source = None
+
+    def _drop_rest(self):
+        if self._rest is not None:
+            self._rest.close()
+            self._rest = None
 
     def fetch(self, filename, node_id, path, before=None):
         """Puts the log of an attempt that has ended into a file, from the head. before: as for goes_before."""
@@ -205,6 +231,7 @@ class DriverLog:
 
     def close(self):
         """Puts the copy on the disk."""
+        self._drop_rest()
         if self._out is not None:
             try:
                 os.fsync(self._out.fileno())

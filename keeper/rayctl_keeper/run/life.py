@@ -36,7 +36,7 @@ from rayctl_keeper.run.limits.gpus import GpuWatch
 from rayctl_keeper.run.limits import idle
 from rayctl_keeper.run.limits.limits import Limits
 from rayctl_keeper.run.limits.timelimit import TimeLimit
-from rayctl_keeper.run.limits.waiting import POLL, Waiting
+from rayctl_keeper.run.limits.waiting import POLL, TOLD, Waiting
 from rayctl_keeper.run.resume import Resumption
 from rayctl_keeper.state.exits import AttemptLost, Detached, End, Leaving, driver_end
 from rayctl_keeper.state.model import Cause, Event, JobState, Phase
@@ -67,14 +67,14 @@ class Keeper:
         self.waiting.warned = Warned(orders, node_watch, self.head, state, log)
         self.waiting.hopeless = Hopeless(node_watch, state)
         self.packages = Packages(run_dir, nodes.external, self.limits, self.mail, self.waiting, state)
-        self.job = Job(run_dir, self.head, self.driver, self.packages, self.mail, self.waiting, state, log)
+        self.resumption = Resumption(earlier, run_dir, self.limits, self.driver_log, state, log)
+        self.job = Job(run_dir, self.head, self.driver, self.packages, self.resumption, self.mail, self.waiting, state, log)
         self.prepare = Prepare(orders, self.job, self.cluster, self.limits, self.driver, self.driver_log, nodes, self.head, state)
         self.grace = Grace(orders, self.head, self.driver, self.mail, self.waiting, log)
         self.time_limit = TimeLimit(orders, nodes, self.attempts, self.grace, self.limits, self.mail, self.waiting, self.driver, state)
         self.ending = Ending(orders, run_dir, self.limits, self.mail, self.waiting, self.attempts, self.driver_log, state, log)
         self.submitted = Submitted(orders["name"], run_dir, log)
         self.fetch = self.mail.fetch = Fetch(orders, self.mail, self.waiting, state, log)
-        self.resumption = Resumption(earlier, run_dir, self.limits, self.driver_log, state, log)
         self.gathering = Gathering(nodes, self.head, self.gang, self.main, self.early, self.cluster, self.resumption, self.waiting, state, log)
         self.sharing = None  # set by the process that creates this
 
@@ -146,6 +146,8 @@ class Keeper:
     def leave(self, leaves):
         """Head or gang are being taken away: drivers get their grace, and their output is taken over as long as it is there. Then they may go."""
         self.log(str(leaves))
+        self.state.phase(self.state.doc["phase"], leaves.cause, str(leaves))  # see Resumption.was_stopping
+        self.state.await_record(TOLD, self.waiting.rest)
         self.gang.leaving = self.gang.session
         self.waiting.stopping = True  # all nodes start again afterwards: one that ends before is no other end
         draining = self.cluster.in_use and self.grace.stop_drivers(End(leaves.cause, str(leaves), leaves.seconds))
@@ -185,6 +187,7 @@ class Keeper:
             self.say_ended,
             self.gpus.show,
             self.nodes.stop,
+            self.driver.collect_rest,
             self.nodes.release,
             lambda: self.main.released("it ended with its cluster"),
             lambda: self.sharing and self.sharing.catch_up()))

@@ -9,7 +9,7 @@ from rayctl_keeper.ray.dashboard import Refused, Unreachable
 from rayctl_keeper.run.head.silence import PATIENT
 from rayctl_keeper.state.conclude import named
 from rayctl_keeper.state.document import log_file, seconds_of
-from rayctl_keeper.state.exits import End
+from rayctl_keeper.state.exits import End, Leaving
 from rayctl_keeper.state.model import Cause, Event, JobState, Phase
 
 CARRIED = ("revision", "attempt", "changes", "phase", "reason", "since", "groups", "head", "nodes", "gpus", "allocations", "formerAllocations", "job", "committed", "lastRenewal", "endOnDisconnect",
@@ -43,6 +43,7 @@ class Resumption:
         """The output of the attempt that was under way: what is in the run directory stays, the rest comes from the head."""
         job = self._state.doc["job"] or {}
         begin, prepare = job.get("logBegin") or 0, job.get("prepare") or {}
+        self._driver_log.missing = [list(gap) for gap in job.get("missing") or []]
         if begin > 0:
             self._driver_log.goes_before(log_file(prepare["submissionId"]), prepare["driverNodeId"], begin)
         program = prepare if begin < 0 else job
@@ -68,6 +69,16 @@ class Resumption:
         """When the cluster began to wait for its nodes."""
         queued = [e["at"] for e in self.earlier["timeline"] if e["event"] == Event.PHASE and e.get("to") == Phase.QUEUED]
         return seconds_of(queued[-1] if queued else self.earlier["since"])
+
+    def was_stopping(self, info):
+        """Raises why the keeper before this one stopped the program of this record: it had noted that before, and nobody else has stopped it then."""
+        reason = self.earlier.get("reason") or {}
+        if info["status"] != JobState.STOPPED or self.earlier.get("phase") != Phase.READY or self.earlier.get("attempt") != self._state.doc["attempt"]:
+            return
+        if reason.get("code") == Cause.MAX:
+            raise End(Cause.MAX, reason["message"])
+        if reason.get("code") == Cause.PREEMPTED:
+            raise Leaving(reason["message"], 0.0)
 
     def recover_logs(self, dashboard):
         """The output of attempts that have ended, where the run directory lost it with its pod, as far as the head still has it."""

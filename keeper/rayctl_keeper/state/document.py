@@ -113,7 +113,7 @@ class State:
         """The job's part before the submission."""
         return {"submissionId": submission_id, "entrypoint": entrypoint, "state": JobState.WAITING, "driverNodeId": "", "driverPid": 0,
                 "startTime": None, "endTime": None, "exitCode": None, "signal": None, "message": "", "reserves": self._reserves,
-                "logFile": log_file(submission_id) if submission_id else "", "logBegin": 0, "outputDir": self._output_dir, "waitsForFetch": False,
+                "logFile": log_file(submission_id) if submission_id else "", "logBegin": 0, "missing": [], "outputDir": self._output_dir, "waitsForFetch": False,
                 "prepare": {"submissionId": "", "entrypoint": prepare, "state": JobState.WAITING, "driverNodeId": "", "startTime": None, "endTime": None,
                             "exitCode": None, "signal": None, "message": ""} if self._prepares else None}
 
@@ -189,6 +189,12 @@ class State:
         """Whether the record's pod has the document of that revision or a later one, and can hand it to a keeper that follows this one."""
         with self._changed:
             return self._record_has >= revision
+
+    def await_record(self, seconds, pause):
+        """Waits until the record's pod (KubeRay) has the present document, at most so many seconds: a keeper that follows this one gets it from there. pause(seconds) waits."""
+        revision, until = self.doc["revision"], time.monotonic() + seconds
+        while self.handed_over and not self.record_has(revision) and time.monotonic() < until:
+            pause(0.02)
 
     def wait(self, after, seconds, connection, of_record=False):
         """The document, when its revision is not what the client has, or after some seconds."""

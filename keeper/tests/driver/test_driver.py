@@ -116,7 +116,7 @@ class Submission(unittest.TestCase):
         head = Head({}, nodes, None, driver, unittest.mock.Mock(), state)
         head.dashboard = unittest.mock.Mock(answered=0.0)
         head.dashboard.job.side_effect = [dashboard.Slow("timed out"), dashboard.Slow("timed out"), {"status": "RUNNING"}]
-        Job("/nonexistent", head, driver, None, None, unittest.mock.Mock(), state, None).submit({"submission_id": "n-1"})
+        Job("/nonexistent", head, driver, None, None, None, unittest.mock.Mock(), state, None).submit({"submission_id": "n-1"})
         self.assertEqual(head.dashboard.job.call_count, 3)
         head.dashboard.submit.assert_not_called()
 
@@ -134,7 +134,7 @@ class Submission(unittest.TestCase):
                 state.wait(asked[-1], 0, "the record", of_record=True)
 
             head = unittest.mock.Mock(dashboard=ray, silence=lambda: Silence(ray, state, lambda: ([], False), 60.0))
-            Job(run_dir, head, None, None, unittest.mock.Mock(packages=list), unittest.mock.Mock(pause=pause), state, print).submit({"submission_id": "n-1"})
+            Job(run_dir, head, None, None, None, unittest.mock.Mock(packages=list), unittest.mock.Mock(pause=pause), state, print).submit({"submission_id": "n-1"})
             self.assertEqual(asked, [state.doc["revision"] - 1, state.doc["revision"]])
             ray.submit.assert_called_once()
 

@@ -4,6 +4,7 @@ import os
 import time
 
 from rayctl_keeper.node.files import raytoken
+from rayctl_keeper.run.limits.waiting import TOLD
 from rayctl_keeper.state.document import RESERVE
 from rayctl_keeper.state.exits import limit_end
 from rayctl_keeper.state.model import Cause, JobState, Phase
@@ -25,6 +26,7 @@ class Ending:
         self._mail.close()
         self._log("end %s: %s" % (end.cause, end.message))
         self._state.phase(Phase.DRAINING, end.cause, end.message)
+        self._state.await_record(TOLD, self._waiting.rest)
 
     def try_each(self, steps):
         """Calls them in this order, whatever fails."""

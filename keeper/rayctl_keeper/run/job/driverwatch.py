@@ -97,12 +97,19 @@ class DriverWatch:
         if self._fd is not None:
             self._close()
 
+    def collect_rest(self):
+        """When the nodes have ended: what the driver wrote after collect()."""
+        self.collect(reachable=False)
+        self._noting_gaps(self._log.take_rest)
+
     def _noting_gaps(self, take):
-        before = len(self._log.missing)
+        before = list(self._log.missing)
         take()
-        for begin, end in self._log.missing[before:]:
+        for begin, end in self._log.missing[len(before):]:
             if begin == end:
                 self._state.note(Event.FILES, "driver.log", "LogTruncated", "the driver's log was truncated at byte %d, and output may be missing there" % begin)
+        if len(self._log.missing) > len(before):  # for a keeper that follows this one
+            self._state.change(job=dict(self._state.doc["job"], missing=[list(gap) for gap in self._log.missing]))
 
     def _close(self):
         os.close(self._fd)

@@ -1,7 +1,6 @@
 """The job of the present attempt: submitted once, followed until Ray reports its end."""
 
 import os
-import time
 
 from rayctl_keeper.driver import rayjob
 from rayctl_keeper.ray.dashboard import Refused, Unreachable
@@ -14,8 +13,8 @@ RECORD = 10.0  # seconds that the record's pod gets to read which head the job i
 class Job:
     """Submits the job to the head, and polls its state."""
 
-    def __init__(self, run_dir, head, driver, packages, mail, waiting, state, log):
-        self._run_dir, self._head, self._driver, self._packages = run_dir, head, driver, packages
+    def __init__(self, run_dir, head, driver, packages, resumption, mail, waiting, state, log):
+        self._run_dir, self._head, self._driver, self._packages, self._resumption = run_dir, head, driver, packages, resumption
         self._mail, self._waiting, self._state, self._log = mail, waiting, state, log
 
     def submit(self, body):
@@ -40,15 +39,9 @@ class Job:
             if not missing:
                 break
             self._packages.wait_for(missing)
-        self._await_record()
+        # Which head it is. A keeper that follows this one and does not know would submit the job to the next head, too, if this head is lost with this keeper.
+        self._state.await_record(RECORD, self._waiting.pause)
         rayjob.submit(dashboard, body, silence, pause, self._head.is_same)
-
-    def _await_record(self):
-        """Waits until the record's pod (KubeRay) has the document that names this head, but not for ever. A keeper that follows this one gets the document from
-        there: without it, it would submit the job to the next head, too, if this head is lost with this keeper."""
-        revision, end = self._state.doc["revision"], time.monotonic() + RECORD
-        while self._state.handed_over and not self._state.record_has(revision) and time.monotonic() < end:
-            self._waiting.pause(0.02)
 
     def submitted(self, number):
         """Whether a keeper before this one submitted the attempt: it is not submitted again to a head that does not have it, which must be another head."""
@@ -74,6 +67,7 @@ class Job:
                     seen = True
                     self._driver.take(info)
                     if info["status"] in rayjob.TERMINAL:
+                        self._resumption.was_stopping(info)
                         return info
                 self._head.look()
             except Refused as refused:

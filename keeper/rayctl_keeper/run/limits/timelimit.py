@@ -3,6 +3,7 @@
 import time
 
 from rayctl_keeper.driver import rayjob
+from rayctl_keeper.run.limits.waiting import TOLD
 from rayctl_keeper.state.exits import Leaving
 from rayctl_keeper.state.model import Cause
 
@@ -23,6 +24,8 @@ class TimeLimit:
         if self._grace.drains and self._driver.is_job and not self._nodes.external:
             self._begin(self._grace.seconds)
             raise Leaving(limit.message, self._grace.seconds, Cause.TIME_LIMIT)
+        self._state.phase(self._state.doc["phase"], limit.cause, limit.message)  # see Resumption.was_stopping
+        self._state.await_record(TOLD, self._waiting.rest)
         self._grace.stop_drivers(limit, others=False)
         if self._mail.asked is not None or self._waiting.signals() or self._driver.program()["state"] not in rayjob.TERMINAL:
             raise limit  # never two drivers
@@ -30,6 +33,7 @@ class TimeLimit:
         self._attempts.use("timeLimit")
         self._begin(0)
         self._attempts.next(Cause.TIME_LIMIT, limit.message, None)
+        self._state.phase(self._state.doc["phase"])
 
     def _begin(self, seconds):
         """lifetime.max counts anew, in so many seconds."""

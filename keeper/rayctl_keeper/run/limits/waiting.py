@@ -12,6 +12,7 @@ from rayctl_keeper.state.model import Cause
 POLL = 0.15  # seconds between questions while something is awaited
 FOLLOWS = 2.0  # seconds within which the keeper gets the signal that has ended its nodes
 LAZY = 1.0  # while nothing is expected, or where the end of the driver's process wakes the thread
+TOLD = 1.0  # seconds that the record's pod gets to read why a driver is going to be stopped
 NEAR = {Cause.TIME_LIMIT: "the time limit of its nodes is near", Cause.PREEMPTED: "its nodes are preempted for another job"}  # what Slurm warns of
 INTERRUPTS = "somebody cancelled it, or its machine shuts down"  # whoever sends SIGTERM
 
