@@ -20,6 +20,7 @@ class Cluster:
         self._waiting, self._attempts, self._state = waiting, attempts, state
         self._failed_starts = 0  # in a row
         self.early = self.placed = None  # set by the object that creates this one
+        self.is_admitted = False  # else the limits that count from the admission do not count yet
         self.in_use = False  # if the cluster is lost before that, its start has failed
 
     def used(self):
@@ -43,7 +44,7 @@ class Cluster:
 
     def admitted(self):
         """The nodes are granted: limits that count from the admission begin."""
-        now = time.monotonic()
+        now, self.is_admitted = time.monotonic(), True
         if not self.placed.awaited:
             self._limits.stop("queue")
             self._limits.begin("start", now)
@@ -123,5 +124,8 @@ class Cluster:
         if self._nodes.queued and not self._nodes.granted:
             self._main.released("the queue's slot was lost")
             self.wait_for_slot()
+        if not self.is_admitted:  # a keeper that follows this one takes Starting for a cluster whose limits count, or were taken away
+            self._state.phase(Phase.QUEUED, "WaitingForHead", "the head has no address yet")
+            return
         self._limits.restart("start", time.monotonic() if since is None else since)
         self._state.phase(Phase.STARTING, "WaitingForHead", "Ray is starting")

@@ -85,6 +85,7 @@ class Keeper:
             self.resumption.carry()
             self.attempts.resume(earlier.get("attempts") or [])
             self.placement.resume()
+            self.cluster.is_admitted = earlier.get("phase") not in resume.WAITING or bool(self.state.doc["head"]["session"])
             self.resumption.resume_log()
             if self.state.doc["job"] and self.state.doc["job"]["logBegin"] < 0:
                 self.driver.expect(self.state.program(Event.PREPARE)["submissionId"], Event.PREPARE)
