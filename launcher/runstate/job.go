@@ -42,6 +42,8 @@ type Job struct {
 	LogFile      string     `json:"logFile"`            // name for Ray's /api/v0/logs, of job.prepare while that runs
 	// LogBegin is where in the attempt's saved log the driver's begins: before it is what job.prepare printed. AllPrepare: no driver has followed.
 	LogBegin int64 `json:"logBegin,omitempty"`
+	// Missing is what the saved log of the attempt does not have so far, as Log.Missing: for a keeper that follows another one.
+	Missing [][2]int64 `json:"missing,omitempty"`
 	// Prepare is job.prepare; nil: the job has none.
 	Prepare *Prepare `json:"prepare,omitempty"`
 	// OutputDir is the driver's RAYCTL_OUTPUT_DIR. Of an ended run it is empty if nothing was written there, or if it went with the nodes.
