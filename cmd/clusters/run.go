@@ -262,7 +262,7 @@ func loadRun(a *app.App, o *runOptions) (*config.Loaded, launcher.Launcher, erro
 		return nil, nil, err
 	}
 	if d := sizes.Check(c.Spec); d != nil {
-		return nil, nil, launcher.Fail(runstate.CodeConfig, nil, "make them equal, or write $RAYCTL_GPU_NODES and $RAYCTL_GPUS_PER_NODE there", "%s", d)
+		return nil, nil, launcher.Fail(runstate.CodeConfig, nil, "make them equal, or take them from RAYCTL_GPU_NODES and RAYCTL_GPUS_PER_NODE of the environment there", "%s", d)
 	}
 	if o.config.ExactName() == "" {
 		c.Spec.Name = app.RunName(c.Spec.Name)

@@ -92,7 +92,7 @@ def roll(source):
 
 def fields(paths, root):
     """The dotted names of nested dataclasses, read without importing them. A field whose type is no dataclass of these files is a leaf;
-    the keys of a dictionary of dataclasses are *."""
+    the keys of a dictionary are *."""
     classes = {}
     for path in [paths] if isinstance(paths, str) else paths:
         with open(path) as file:
@@ -112,9 +112,12 @@ def fields(paths, root):
             if text.startswith("ClassVar"):
                 continue
             found.add(prefix + item.target.id)
-            for kind in re.findall(r"\w+", text):
-                if kind in classes and kind not in above:
-                    key = ".*" if re.match(r"(Optional\[)?[Dd]ict\[", text) else ""
+            key = ".*" if re.match(r"(Optional\[)?[Dd]ict\b", text) else ""
+            kinds = [kind for kind in re.findall(r"\w+", text) if kind in classes]
+            if key and not kinds:
+                found.add(prefix + item.target.id + key)
+            for kind in kinds:
+                if kind not in above:
                     found |= of(kind, prefix + item.target.id + key + ".", above | {kind})
         return found
 

@@ -15,6 +15,16 @@ func TestCheck(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "train.sh"), []byte("# trainer.nnodes=99\npython -m verl.trainer.main_ppo \\\n  trainer.nnodes=8 \\\n  trainer.n_gpus_per_node=8\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	for name, text := range map[string]string{
+		"config.yaml": "# node_num: 1\ncluster: {node_num: 9, gpu_per_node: 8}\n", "eight.yml": "actor_train: {device_mapping: 'list(range(0, 40))'}\n",
+		"fits.yaml":  "cluster: {node_num: '${oc.env:RAYCTL_GPU_NODES}', gpu_per_node: 8}\nactor_train: {device_mapping: 'list(range(0,32))'}\n",
+		"trinity.sh": "exec python run.py config.yaml\n", "roll.sh": "config=eight.yml\npython x.py --config_name \"${config%.yml}\"\n",
+		"unsound.yaml": "cluster: [",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for command, want := range map[string]string{
 		"python -m verl.trainer.main_ppo trainer.nnodes=4 trainer.n_gpus_per_node=8": "",
 		"python -m verl.trainer.main_ppo trainer.nnodes=2":                           "",
@@ -24,9 +34,14 @@ func TestCheck(t *testing.T) {
 		"python -m verl.trainer.main_ppo 'trainer.n_gpus_per_node=16'":               "job.entrypoint has trainer.n_gpus_per_node 16, and the cluster file has at most 8 GPUs on a node",
 		"python train.py --actor.num_nodes 5":                                        "job.entrypoint has --actor.num_nodes 5, and the cluster file has at most 4 nodes with GPUs",
 		"python train.py --actor-num-gpus-per-node=9":                                "job.entrypoint has --actor-num-gpus-per-node 9, and the cluster file has at most 8 GPUs on a node",
-		"bash train.sh":    "train.sh has trainer.nnodes 8, and the cluster file has at most 4 nodes with GPUs",
-		"bash ../train.sh": "",
-		"bash missing.sh":  "",
+		"bash train.sh":                      "train.sh has trainer.nnodes 8, and the cluster file has at most 4 nodes with GPUs",
+		"bash ../train.sh":                   "",
+		"bash missing.sh":                    "",
+		"bash trinity.sh":                    "config.yaml has cluster.node_num 9, and the cluster file has at most 4 nodes with GPUs",
+		"bash roll.sh":                       "eight.yml has actor_train.device_mapping 40, and the cluster file has at most 32 GPUs",
+		"python run.py --config=config.yaml": "config.yaml has cluster.node_num 9, and the cluster file has at most 4 nodes with GPUs",
+		"python run.py fits.yaml unsound.yaml missing.yaml ../config.yaml config.yaml2": "",
+		"python areal.py cluster.n_nodes=5":                                             "job.entrypoint has cluster.n_nodes 5, and the cluster file has at most 4 nodes with GPUs",
 	} {
 		four := 4
 		s := &spec.ClusterSpec{Job: spec.Job{Entrypoint: command, WorkingDir: dir}, Workers: []spec.WorkerGroup{
