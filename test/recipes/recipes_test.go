@@ -5,14 +5,19 @@ package recipes
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/rayctl/rayctl/templates/workloads"
 )
@@ -23,17 +28,24 @@ type recipe struct {
 	sizes  []string // what it must be given for 3 nodes with 4 GPUs each
 	resume []string // with what it finds the checkpoints of an earlier attempt, in RAYCTL_OUTPUT_DIR
 	typo   [2]string
+	config string // the file of YAML that it gives to the framework; without one, it gives arguments
 }
 
 var recipes = []recipe{
-	{"verl", []string{"trainer.nnodes=3", "trainer.n_gpus_per_node=4"}, []string{"trainer.resume_mode=auto", "trainer.default_local_dir=/out/checkpoints"}, [2]string{"trainer.nnodes", "trainer.nnode"}},
+	{"verl", []string{"trainer.nnodes=3", "trainer.n_gpus_per_node=4"}, []string{"trainer.resume_mode=auto", "trainer.default_local_dir=/out/checkpoints"}, [2]string{"trainer.nnodes", "trainer.nnode"}, ""},
 	{"openrlhf", []string{"--actor.num_nodes 3", "--actor.num_gpus_per_node 4", "--ref.num_nodes 3", "--vllm.num_engines 6"},
-		[]string{"--ckpt.load_enable", "--ckpt.path /out/checkpoints"}, [2]string{"--ckpt.load_enable", "--ckpt.load"}},
-	{"nemo-rl", []string{"cluster.num_nodes=3", "cluster.gpus_per_node=4"}, []string{"checkpointing.checkpoint_dir=/out/checkpoints"}, [2]string{"checkpoint_must_save_by", "must_save_by"}},
+		[]string{"--ckpt.load_enable", "--ckpt.path /out/checkpoints"}, [2]string{"--ckpt.load_enable", "--ckpt.load"}, ""},
+	{"nemo-rl", []string{"cluster.num_nodes=3", "cluster.gpus_per_node=4"}, []string{"checkpointing.checkpoint_dir=/out/checkpoints"}, [2]string{"checkpoint_must_save_by", "must_save_by"}, ""},
 	{"skyrl", []string{"trainer.placement.policy_num_nodes=3", "trainer.placement.policy_num_gpus_per_node=4", "generator.inference_engine.num_engines=6"},
-		[]string{"trainer.resume_mode=latest", "trainer.ckpt_path=/out/checkpoints"}, [2]string{"policy_num_nodes", "policy_nodes"}},
-	{"slime", []string{"--actor-num-nodes 3", "--actor-num-gpus-per-node 4"}, []string{"--load /out/checkpoints", "--save /out/checkpoints"}, [2]string{"--actor-num-nodes", "--actor-nodes"}},
-	{"miles", []string{"--actor-num-nodes 3", "--actor-num-gpus-per-node 4"}, []string{"--load /out/checkpoints", "--save /out/checkpoints"}, [2]string{"--save-interval", "--save-every"}},
+		[]string{"trainer.resume_mode=latest", "trainer.ckpt_path=/out/checkpoints"}, [2]string{"policy_num_nodes", "policy_nodes"}, ""},
+	{"slime", []string{"--actor-num-nodes 3", "--actor-num-gpus-per-node 4"}, []string{"--load /out/checkpoints", "--save /out/checkpoints"}, [2]string{"--actor-num-nodes", "--actor-nodes"}, ""},
+	{"miles", []string{"--actor-num-nodes 3", "--actor-num-gpus-per-node 4"}, []string{"--load /out/checkpoints", "--save /out/checkpoints"}, [2]string{"--save-interval", "--save-every"}, ""},
+	{"areal", []string{"cluster.n_nodes=3", "cluster.n_gpus_per_node=4", "rollout.backend=sglang:d8t1", "actor.backend=fsdp:d4"},
+		[]string{"recover.mode=auto", "cluster.fileroot=/out"}, [2]string{"cluster.n_gpus_per_node", "cluster.gpus_per_node"}, ""},
+	{"trinity", []string{"cluster.node_num=3", "cluster.gpu_per_node=4", "explorer.rollout_model.engine_num=4"},
+		[]string{"continue_from_checkpoint=true", "checkpoint_root_dir=/out/checkpoints"}, [2]string{"node_num", "nodes"}, "trinity.yaml"},
+	{"roll", []string{"actor_train.device_mapping=list(range(0,12))", "actor_infer.device_mapping=list(range(0,12))", "actor_train.training_args.gradient_accumulation_steps=32"},
+		[]string{"resume_from_checkpoint=false", "checkpoint_config.output_dir=/out/checkpoints"}, [2]string{"device_mapping", "devices_mapping"}, "roll.yaml"},
 }
 
 // TestRecipes: what each template gives to its framework are options of this framework, with the sizes of the cluster file, and one wrong name is found.
@@ -43,19 +55,19 @@ func TestRecipes(t *testing.T) {
 			t.Run(r.name+"/"+launcher, func(t *testing.T) {
 				known := options(t, r.name)
 				dir := files(t, r.name, launcher)
-				args := driver(t, dir, nil)
+				args := r.given(t, dir)
 				if wrong := unknown(args, known); len(wrong) > 0 {
 					t.Errorf("%s does not have %s", r.name, strings.Join(wrong, ", "))
 				}
-				keep(t, r.name+"-"+launcher, args)
+				r.keep(t, r.name+"-"+launcher, dir, args)
 				line := " " + strings.Join(args, " ") + " "
 				for _, want := range append(r.sizes, r.resume...) {
 					if !strings.Contains(line, " "+want+" ") {
 						t.Errorf("%s is not in%s", want, line)
 					}
 				}
-				replace(t, filepath.Join(dir, "train.sh"), r.typo)
-				if wrong := unknown(driver(t, dir, nil), known); len(wrong) != 1 {
+				replace(t, filepath.Join(dir, cmp.Or(r.config, "train.sh")), r.typo)
+				if wrong := unknown(r.given(t, dir), known); len(wrong) != 1 {
 					t.Errorf("with %s for %s, wrong are %q", r.typo[1], r.typo[0], wrong)
 				}
 			})
@@ -88,6 +100,37 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
+// TestRollResume: ROLL, which looks for checkpoints only in the new directory of each start, is given the newest complete one of all starts.
+func TestRollResume(t *testing.T) {
+	r := recipes[slices.IndexFunc(recipes, func(r recipe) bool { return r.name == "roll" })]
+	dir, out := files(t, "roll", "slurm"), t.TempDir()
+	for _, state := range []string{"20260101-000000/checkpoint-100/pipeline/worker_state_pipeline.json", "20260102-000000/checkpoint-20/pipeline/worker_state_pipeline.json",
+		"20260102-000000/checkpoint-120/actor_train/model"} { // the last one is not complete
+		if err := os.MkdirAll(filepath.Join(out, "checkpoints", filepath.Dir(state)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(out, "checkpoints", state), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	driver(t, dir, map[string]string{"RAYCTL_OUTPUT_DIR": out})
+	if want := "resume_from_checkpoint: '" + out + "/checkpoints/20260101-000000/checkpoint-100'\n"; !bytes.Contains(r.resolved(t, dir), []byte(want)) {
+		t.Errorf("no %s in %s", want, r.resolved(t, dir))
+	}
+}
+
+// TestNoNodeLeft: a recipe whose nodes either train or generate refuses a cluster in which none would generate.
+func TestNoNodeLeft(t *testing.T) {
+	for _, name := range []string{"areal", "trinity"} {
+		dir := files(t, name, "kuberay")
+		command := exec.Command("bash", "train.sh")
+		command.Dir, command.Env = dir, environment(dir, map[string]string{"RAYCTL_GPU_NODES": "1"})
+		if out, err := command.CombinedOutput(); err == nil || !strings.Contains(string(out), "raise replicas") {
+			t.Errorf("%s: %v, %s", name, err, out)
+		}
+	}
+}
+
 // TestExternalRay: the launch scripts of slime and Miles leave Ray alone.
 func TestExternalRay(t *testing.T) {
 	for name, variable := range map[string]string{"slime": "SLIME_SCRIPT_EXTERNAL_RAY", "miles": "MILES_SCRIPT_EXTERNAL_RAY"} {
@@ -109,7 +152,11 @@ func files(t *testing.T, name, launcher string) string {
 	if i < 0 {
 		t.Fatalf("there is no template %s", name)
 	}
-	values, err := all[i].Values([]string{"launcher=" + launcher, "wandb=true", "token=true"}, "my-run")
+	set := []string{"launcher=" + launcher, "wandb=true", "token=true"}
+	if name == "roll" { // whose own check wants the batch to be divisible by the 12 GPUs, too
+		set = append(set, "batch=96", "minibatch=48")
+	}
+	values, err := all[i].Values(set, "my-run")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,8 +179,63 @@ source() { :; }
 `
 
 const program = `#!/bin/bash
-if [ "$1" = -c ]; then echo 10.0.0.1; else printf '%s\0' "$@" >"$ARGUMENTS"; fi
+if [ "$1" = -c ]; then echo 10.0.0.1; else printf '%s\0' "$@" >"$ARGUMENTS"; env -0 >"$VARIABLES"; fi
 `
+
+// given is what the recipe gives to its framework, each as an option with its value.
+func (r *recipe) given(t *testing.T, dir string) []string {
+	t.Helper()
+	args := driver(t, dir, nil)
+	if r.config == "" {
+		return args
+	}
+	if line := strings.Join(args, " "); !strings.Contains(line, strings.TrimSuffix(r.config, ".yaml")) {
+		t.Errorf("train.sh does not give %s: %s", r.config, line)
+	}
+	var config map[string]any
+	if err := yaml.Unmarshal(r.resolved(t, dir), &config); err != nil {
+		t.Fatal(err)
+	}
+	delete(config, "hydra") // of the program that reads the file
+	return flat("", config)
+}
+
+// flat are the leaves of a configuration as KEY=VALUE, with dots between the keys.
+func flat(prefix string, config map[string]any) (all []string) {
+	for _, key := range slices.Sorted(maps.Keys(config)) {
+		if below, is := config[key].(map[string]any); is {
+			all = append(all, flat(prefix+key+".", below)...)
+		} else {
+			all = append(all, fmt.Sprintf("%s%s=%v", prefix, key, config[key]))
+		}
+	}
+	return all
+}
+
+// fromEnvironment finds a variable in a configuration of OmegaConf.
+var fromEnvironment = regexp.MustCompile(`\$\{oc\.env:(\w+)\}`)
+
+// resolved is the configuration with the variables of train.sh, which the stand-in for the framework has written down.
+func (r *recipe) resolved(t *testing.T, dir string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "variables"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	variables := map[string]string{}
+	for pair := range strings.SplitSeq(string(data), "\x00") {
+		name, value, _ := strings.Cut(pair, "=")
+		variables[name] = value
+	}
+	text, err := os.ReadFile(filepath.Join(dir, r.config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = fromEnvironment.ReplaceAllFunc(text, func(found []byte) []byte {
+		return []byte(variables[string(fromEnvironment.FindSubmatch(found)[1])])
+	})
+	return regexp.MustCompile(`\$\{oc\.decode:(.*)\}`).ReplaceAll(text, []byte("$1"))
+}
 
 // driver is what train.sh gives to the framework's program.
 func driver(t *testing.T, dir string, env map[string]string) []string {
@@ -159,15 +261,19 @@ func driver(t *testing.T, dir string, env map[string]string) []string {
 	return strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00")
 }
 
-// keep writes down a driver's own arguments for check.sh, which has the framework read them.
-func keep(t *testing.T, name string, args []string) {
+// keep writes down a driver's own arguments, or its configuration, for check.sh, which has the framework read them.
+func (r *recipe) keep(t *testing.T, name, dir string, args []string) {
 	t.Helper()
-	dir := os.Getenv("RECIPES_ARGUMENTS")
-	if dir == "" {
+	to := os.Getenv("RECIPES_ARGUMENTS")
+	if to == "" {
 		return
 	}
 	first := slices.IndexFunc(args, func(a string) bool { return isOption.MatchString(a) && !slices.Contains(launching, a) })
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.Join(args[first:], "\x00")), 0o600); err != nil {
+	data := []byte(strings.Join(args[first:], "\x00"))
+	if r.config != "" {
+		data = r.resolved(t, dir)
+	}
+	if err := os.WriteFile(filepath.Join(to, name), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -175,6 +281,7 @@ func keep(t *testing.T, name string, args []string) {
 func environment(dir string, more map[string]string) []string {
 	env := []string{
 		"PATH=" + filepath.Join(dir, "bin") + ":" + os.Getenv("PATH"), "BASH_ENV=" + filepath.Join(dir, "stand.sh"), "ARGUMENTS=" + filepath.Join(dir, "arguments"),
+		"VARIABLES=" + filepath.Join(dir, "variables"),
 		"RAYCTL_GPU_NODES=3", "RAYCTL_GPUS_PER_NODE=4", "RAYCTL_OUTPUT_DIR=/out",
 	}
 	for name, value := range more {
@@ -196,11 +303,26 @@ func unknown(args []string, known map[string]bool) (wrong []string) {
 		if m == nil {
 			continue
 		}
-		if name := m[1] + m[2]; !known[name] && !slices.Contains(launching, name) {
+		if name := m[1] + m[2]; !knows(known, name) && !slices.Contains(launching, name) && !slices.Contains(wrong, name) {
 			wrong = append(wrong, name)
 		}
 	}
 	return wrong
+}
+
+// knows finds a name also as a key of a dictionary, whose keys are * among the known names.
+func knows(known map[string]bool, name string) bool {
+	if known[name] {
+		return true
+	}
+	for pattern := range known {
+		if strings.Contains(pattern, "*") {
+			if is, err := path.Match(strings.ReplaceAll(pattern, ".", "/"), strings.ReplaceAll(name, ".", "/")); is && err == nil {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func options(t *testing.T, name string) map[string]bool {
@@ -224,9 +346,11 @@ func replace(t *testing.T, path string, words [2]string) {
 	if err != nil || bytes.Count(data, []byte(words[0])) == 0 {
 		t.Fatal(fmt.Errorf("%s is not in %s: %w", words[0], path, err))
 	}
-	text := strings.Replace(string(data), words[0]+"=", words[1]+"=", 1)
-	if text == string(data) {
-		text = strings.Replace(text, words[0]+" ", words[1]+" ", 1)
+	text := string(data)
+	for _, after := range []string{"=", " ", ":"} {
+		if text == string(data) {
+			text = strings.Replace(text, words[0]+after, words[1]+after, 1)
+		}
 	}
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
