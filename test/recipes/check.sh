@@ -9,7 +9,7 @@ venv=$cache/wheels-2
 if ! [ -e "$venv/done" ]; then
 	"$python" -m venv "$venv"
 	"$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps verl==0.9.1 openrlhf==0.11.2 skyrl==0.4.0 areal==1.0.4 trinity-rft==0.6.0
-	"$venv/bin/pip" install --quiet --disable-pip-version-check hydra-core==1.3.8 omegaconf==2.3.1 pyyaml pydantic loguru cloudpathlib pandas ray==2.55.0 skyrl-gym aiohttp uvloop colorlog numpy dacite lark 2>&1 | grep -v "is not installed\|dependency conflicts" || true
+	"$venv/bin/pip" install --quiet --disable-pip-version-check hydra-core==1.3.8 omegaconf==2.3.1 pyyaml pydantic loguru cloudpathlib pandas ray==2.55.0 skyrl-gym aiohttp uvloop colorlog numpy dacite lark 2>&1 | grep -v "is not installed\|dependency conflicts\|but you have" || true
 	touch "$venv/done"
 fi
 
