@@ -306,6 +306,8 @@ class Job(JobAlways, total=False):
     reserves: str
     # LogBegin is where in the attempt's saved log the driver's begins: before it is what job.prepare printed. AllPrepare: no driver has followed.
     logBegin: int
+    # Missing is what the saved log of the attempt does not have so far, as Log.Missing: for a keeper that follows another one.
+    missing: List[List[int]]
     # Prepare is job.prepare; nil: the job has none.
     prepare: Prepare
     # OutputDir is the driver's RAYCTL_OUTPUT_DIR. Of an ended run it is empty if nothing was written there, or if it went with the nodes.
