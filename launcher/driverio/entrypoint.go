@@ -54,6 +54,5 @@ func UserCommand(entrypoint string) string {
 }
 
 func withoutHeading(entrypoint string) string {
-	entrypoint = strings.TrimPrefix(entrypoint, pipeLine)
-	return strings.TrimPrefix(strings.TrimPrefix(entrypoint, heading), prepareHeading)
+	return strings.TrimPrefix(strings.TrimPrefix(withoutPipe(entrypoint), heading), prepareHeading)
 }

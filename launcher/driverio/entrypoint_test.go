@@ -1,6 +1,7 @@
 package driverio_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher/driverio"
@@ -25,5 +26,35 @@ func TestUserCommand(t *testing.T) {
 	// As Python's shlex.quote quotes (keeper/rayctl_keeper/driver/rayjob.py).
 	if got := driverio.UserCommand("cd -- '/it'\"'\"'s here' || exit 1\npython a.py"); got != "python a.py" {
 		t.Error(got)
+	}
+}
+
+// TestTitle: what Ray shows as a job begins with the user's command, whose text is never run twice, and which is found in it again.
+func TestTitle(t *testing.T) {
+	for command, title := range map[string]string{
+		"python a.py":                      "# python a.py\n",
+		"\n  python a.py \\\n --x\nexit 3": "# python a.py\n",
+		"# mine\npython a.py":              "# # mine\n",
+		"":                                 "",
+		strings.Repeat("é", 300):           "# " + strings.Repeat("é", 200) + "\n",
+	} {
+		for _, dir := range []string{"", "/x\ny"} {
+			line, _ := driverio.Piped(driverio.InDirectory(dir, command, true))
+			if !strings.HasPrefix(line, title) || title == "" && dir == "" && line != "" {
+				t.Errorf("%q in %q: %q", command, dir, line)
+			}
+			if got := driverio.UserCommand(line); got != command {
+				t.Errorf("%q in %q: the user's command is %q", command, dir, got)
+			}
+			if got := driverio.Directory(line); got != dir {
+				t.Errorf("%q in %q: the directory is %q", command, dir, got)
+			}
+		}
+	}
+	if got := driverio.UserCommand("eval \"$RAYCTL_PIPE\"\npython a.py"); got != "python a.py" { // an earlier rayctl's
+		t.Error(got)
+	}
+	if own := "# python a.py\npython a.py"; driverio.UserCommand(own) != own {
+		t.Error("a comment of the user is removed")
 	}
 }

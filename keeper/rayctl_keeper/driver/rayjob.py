@@ -20,6 +20,7 @@ NOT_HERE = ("rayctl: the directory %s, in which rayctl was called, does not exis
 QUOTED = r"""(?:[^\s'"]|'[^']*'|"'")+"""
 ENTERING = re.compile(r"cd -- " + QUOTED + r" (?:\|\| exit 1|2>/dev/null \|\| echo " + QUOTED + r")\n")  # the line of in_directory
 
+HEADING, PREPARE_HEADING = "echo '==> driver <=='\n", "echo '==> job.prepare <=='\n"
 RANKS = 'eval "$RAYCTL_RANKS"\n'  # begins a command that runs on every node (launcher/driverio/ranks.go)
 
 
@@ -30,11 +31,11 @@ def driver_id(orders, number):
 
 def driver_command(orders):
     """The driver's entrypoint as it is submitted."""
-    return pipe.through(_driver(orders["job"]))
+    return _line(_driver(orders["job"]))
 
 
 def _driver(job):
-    heading = "echo '==> driver <=='\n" if job.get("prepare") else ""
+    heading = HEADING if job.get("prepare") else ""
     return heading + in_directory(job.get("cwd"), job["entrypoint"], job.get("cwdOptional"))
 
 
@@ -57,11 +58,16 @@ def preparation(orders, commit, number, reason, ends_at):
 
 def prepare_command(orders):
     """job.prepare as it is submitted, "" where there is none. Its heading in the log is its own first line, so that all who read Ray's log have it."""
-    return pipe.through(_prepare(orders["job"]))
+    return _line(_prepare(orders["job"]))
 
 
 def _prepare(job):
-    return "echo '==> job.prepare <=='\n" + in_directory(job.get("cwd"), job["prepare"], job.get("cwdOptional")) if job.get("prepare") else ""
+    return PREPARE_HEADING + in_directory(job.get("cwd"), job["prepare"], job.get("cwdOptional")) if job.get("prepare") else ""
+
+
+def _line(command):
+    """What Ray gets."""
+    return pipe.through(command, user_command(command))
 
 
 def _body(orders, commit, number, reason, ends_at, submission_id, command):
@@ -83,7 +89,7 @@ def _body(orders, commit, number, reason, ends_at, submission_id, command):
     if pipe.begins(command):
         env.update(pipe.variables(command))
     runtime_env["env_vars"] = env
-    return {"entrypoint": pipe.through(command), "submission_id": submission_id, "runtime_env": runtime_env, "metadata": job.get("metadata") or {}}
+    return {"entrypoint": _line(command), "submission_id": submission_id, "runtime_env": runtime_env, "metadata": job.get("metadata") or {}}
 
 
 def gpu_sizes(orders):
@@ -117,6 +123,8 @@ def in_directory(directory, entrypoint, optional=False):
 def user_command(entrypoint):
     """The user's part of an entrypoint, without the lines of pipe.py, in_directory and job.launch. A quoted directory may have line ends: the line ends behind its last quote."""
     entrypoint = pipe.without(entrypoint)
+    for heading in HEADING, PREPARE_HEADING:
+        entrypoint = entrypoint[len(heading):] if entrypoint.startswith(heading) else entrypoint
     entrypoint = entrypoint[len((ENTERING.match(entrypoint) or [""])[0]):]
     return entrypoint[len(RANKS):] if entrypoint.startswith(RANKS) else entrypoint
 

@@ -14,7 +14,7 @@ import unittest.mock
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [os.path.dirname(HERE), HERE]
 
-from rayctl_keeper.driver import rayjob
+from rayctl_keeper.driver import pipe, rayjob
 from rayctl_keeper.driver.figures import MOST, TAIL, figures
 from rayctl_keeper.driver.log import TRUNCATED, DriverLog
 from rayctl_keeper.node.groups import members
@@ -64,6 +64,19 @@ class Submission(unittest.TestCase):
                 self.assertEqual(rayjob.user_command(line), "pwd -P; exit 3")
             self.assertEqual(rayjob.user_command("cd -- x\necho"), "cd -- x\necho")  # the user's own
             self.assertEqual(subprocess.run(rayjob.in_directory(odd + "/none", "exit 3"), shell=True, stderr=subprocess.DEVNULL, check=False).returncode, 1)
+
+    def test_the_users_command_is_shown_first(self):
+        o = orders()
+        for command, title in (("python a.py", "# python a.py\n"), ("\n python a.py \\\n --x", "# python a.py\n"), ("# mine\ntrue", "# # mine\n"),
+                               ("é" * 300, "# " + "é" * 200 + "\n")):
+            for prepare in None, "echo 1":
+                o["job"].update(entrypoint=command, cwd="/a b", cwdOptional=True, prepare=prepare)
+                line = rayjob.submission(o, {}, 1, "", None)["entrypoint"]
+                self.assertTrue(line.startswith(title + pipe.LINE), line)
+                self.assertEqual((rayjob.user_command(line), line), (command, rayjob.driver_command(o)))
+        self.assertTrue(rayjob.prepare_command(o).startswith("# echo 1\n"))
+        self.assertEqual(rayjob.user_command(pipe.LINE + "a"), "a")  # an earlier rayctl's
+        self.assertEqual(rayjob.user_command("# a\na"), "# a\na")  # the user's own comment
 
     def test_answers_that_are_lost(self):
         class Ray:

@@ -49,6 +49,17 @@ class Pipe(unittest.TestCase):
         self.assertEqual(self.written("printf %s " + "'" + HOSTILE.replace("'", "'\\''") + "'"), HOSTILE.encode())
         self.assertEqual(self.written("\n\necho 1 # \nexit 3\n", 3), (HOSTILE + "Ray's\n1\n").encode())
 
+    def test_the_title_runs_nothing(self):
+        for users in HOSTILE, "echo 2 \\", "echo '2", "echo $(echo 2) \\\r\necho 3":
+            for variables in {}, {"RAYCTL_PIPE": ""}:
+                if os.path.exists(self.log):
+                    os.unlink(self.log)
+                env = dict(os.environ, **dict(pipe.variables("echo 1"), **variables))
+                with open(self.log, "wb") as log:
+                    self.assertEqual(subprocess.call(pipe.through("echo 1", users), shell=True, env=env, stdout=log, stderr=log, start_new_session=True), 0)
+                with open(self.log, "rb") as log:
+                    self.assertEqual(log.read(), b"1\n")
+
     def test_environment(self):
         bare = {"LC_ALL": "", "LC_CTYPE": "", "LANG": ""}
         direct = self.begin("", "unset LC_ALL LC_CTYPE LANG RAYCTL_PIPE RAYCTL_COMMAND; env | sort")
