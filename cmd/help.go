@@ -55,8 +55,8 @@ func addHelp(a *app.App, root *cobra.Command) {
 	show := help.Run
 	help.Use, help.Aliases, help.Short = "help [COMMAND | KEY | SUBJECT]", []string{"explain"}, "Help about a command, a key of the cluster file, or a subject"
 	help.Long = "help shows the help of a command, what a key of the cluster file means (a whole path or its last name), or the document about a subject: " +
-		subjects + " and others."
-	help.Run, help.Example = nil, "  rayctl help run\n  rayctl help job.restarts\n  rayctl help elastic | less"
+		subjects + " and others. On a terminal a document is laid out for the terminal's width, elsewhere it is Markdown."
+	help.Run, help.Example = nil, "  rayctl help run\n  rayctl help job.restarts\n  rayctl help elastic"
 	help.RunE = func(c *cobra.Command, args []string) error {
 		if c.CalledAs() == "explain" && len(args) == 1 {
 			if found, err := helpKeys(a.Out, args[0]); found {
@@ -97,7 +97,7 @@ func helpSubject(a *app.App, root *cobra.Command, words []string) error {
 		document = l + ".md"
 	}
 	if text := docs.Read(document); text != "" {
-		return terminal.WriteLine(a.Out, strings.TrimSuffix(text, "\n"))
+		return terminal.Markdown(a.Out, text, linked)
 	}
 	if found, err := helpKeys(a.Out, cmp.Or(keyMeant[word], word)); found {
 		return err
@@ -112,6 +112,18 @@ func helpSubject(a *app.App, root *cobra.Command, words []string) error {
 		return app.UsageError("did you mean `rayctl help "+near+"`?", "there is no command, key or subject %q", words[0])
 	}
 	return app.UsageError("`rayctl --help` lists the commands, and the subjects are "+subjects, "there is no command, key or subject %q", words[0])
+}
+
+// linked is how to see the target of a link in a document.
+func linked(target string) string {
+	if strings.Contains(target, "://") {
+		return target
+	}
+	page, _, _ := strings.Cut(target, "#")
+	if name, is := strings.CutSuffix(page, ".md"); is && (topics[name] == page || spec.LauncherCalled(name) == name && name != "") {
+		return "`rayctl help " + name + "`"
+	}
+	return ""
 }
 
 // nearSubject is the subject or key that a mistyped word means; "" if none is near.
