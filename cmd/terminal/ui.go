@@ -2,6 +2,7 @@
 package terminal
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -15,8 +16,8 @@ import (
 	"github.com/rayctl/rayctl/launcher/driverio"
 )
 
-// UI writes notes and progress to stderr. On a terminal it rewrites one line with the elapsed time; elsewhere each change is a
-// plain line. It is safe for concurrent use.
+// UI writes notes and progress to stderr. On a terminal it rewrites its last lines: what it waits for, with the elapsed time and a row for each part, or a question.
+// Elsewhere each change is a plain line. It is safe for concurrent use.
 type UI struct {
 	mu    sync.Mutex
 	s     *Streams
@@ -25,9 +26,12 @@ type UI struct {
 
 	text     string    // of the live line; "": none
 	since    time.Time // start of its elapsed time
-	drawn    bool
-	midLine  bool // the output's last line, on the same terminal or file as the notes, has no end yet
-	held     bool // the user types
+	rows     []string  // below the live line
+	drawn    int       // number of lines that are drawn
+	midLine  bool      // the output's last line, on the same terminal or file as the notes, has no end yet
+	question string    // the last line instead of the live one; "": none
+	pending  []byte    // output without a line end, which waits for the answer
+	waiting  *outlet   // what pending is for
 	plain    string
 	stopTick chan struct{}
 
@@ -95,22 +99,20 @@ func (u *UI) Warn(format string, args ...any) { u.Line(fmt.Sprintf(format, clean
 func (u *UI) Line(s string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.erase()
-	u.newLine()
-	fmt.Fprintln(u.s.Err, fold(s, columnsOf(u.s.Err)))
-	u.draw()
+	fmt.Fprint(u.s.Err, u.erase()+u.newLine()+fold(s, columnsOf(u.s.Err))+"\n"+u.draw())
 }
 
 // newLine ends an unterminated line of output.
-func (u *UI) newLine() {
-	if u.midLine {
-		fmt.Fprintln(u.s.Err)
-		u.midLine = false
+func (u *UI) newLine() string {
+	if !u.midLine {
+		return ""
 	}
+	u.midLine = false
+	return "\n"
 }
 
-// Live shows what rayctl waits for, and since when.
-func (u *UI) Live(text string, since time.Time) {
+// Live shows what rayctl waits for, and since when; on a terminal also a row for each part of it.
+func (u *UI) Live(text string, since time.Time, rows ...string) {
 	if u.s.Quiet {
 		return
 	}
@@ -119,14 +121,13 @@ func (u *UI) Live(text string, since time.Time) {
 	if !u.s.ErrTTY {
 		if text != u.plain {
 			u.plain = text
-			u.newLine()
-			fmt.Fprintln(u.s.Err, Clean(text))
+			fmt.Fprint(u.s.Err, u.newLine()+Clean(text)+"\n")
 		}
 		return
 	}
-	u.erase()
-	u.text, u.since = text, since
-	u.draw()
+	erased := u.erase()
+	u.text, u.since, u.rows = text, since, rows
+	fmt.Fprint(u.s.Err, erased+u.draw())
 	if u.stopTick == nil {
 		u.stopTick = make(chan struct{})
 		go u.tick(u.stopTick)
@@ -172,30 +173,51 @@ func (u *UI) Transfer(p launcher.Progress) {
 func (u *UI) Clear() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.erase()
-	u.text = ""
+	erased := u.erase()
+	u.text, u.rows = "", nil
+	fmt.Fprint(u.s.Err, erased+u.draw())
 	if u.stopTick != nil {
 		close(u.stopTick)
 		u.stopTick = nil
 	}
 }
 
-// Hold leaves the line to what the user types, which the live line would erase each second; Release gives it back.
-func (u *UI) Hold() { u.hold(true) }
-
-// Release ends Hold.
-func (u *UI) Release() { u.hold(false) }
-
-func (u *UI) hold(held bool) {
+// Ask holds a question in the last line, in which the user types, while output and notes go on above it. Of the output only whole lines are shown meanwhile.
+func (u *UI) Ask(question string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.erase()
-	u.held = held
-	u.draw()
+	begin := u.erase() + u.newLine()
+	u.question = question
+	fmt.Fprint(u.s.Err, begin+u.draw())
 }
 
-// Close ends the live line.
-func (u *UI) Close() { u.Clear() }
+// Answered ends the question. If the user has ended its line, it stays above, and what is erased is an empty line.
+func (u *UI) Answered() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.question == "" {
+		return
+	}
+	fmt.Fprint(u.s.Err, u.erase())
+	u.question = ""
+	u.flush()
+	fmt.Fprint(u.s.Err, u.draw())
+}
+
+// flush shows the output that waits for its line end.
+func (u *UI) flush() {
+	if len(u.pending) > 0 {
+		_, _ = u.waiting.w.Write(u.pending) // a terminal; the next write reports its error
+		u.midLine = true
+	}
+	u.pending, u.waiting = nil, nil
+}
+
+// Close ends the question and the live line.
+func (u *UI) Close() {
+	u.Answered()
+	u.Clear()
+}
 
 func (u *UI) tick(stop <-chan struct{}) {
 	t := time.NewTicker(time.Second)
@@ -210,37 +232,58 @@ func (u *UI) tick(stop <-chan struct{}) {
 	}
 }
 
+// redraw shows the elapsed time. It leaves a question alone, in whose line the user types.
 func (u *UI) redraw() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.erase()
-	u.draw()
+	if u.question == "" {
+		fmt.Fprint(u.s.Err, u.erase()+u.draw())
+	}
 }
 
-func (u *UI) erase() {
-	if u.drawn {
-		fmt.Fprint(u.s.Err, "\r\x1b[K")
-		u.drawn = false
+// erase is what removes the drawn lines from the terminal; the cursor is in the last one.
+func (u *UI) erase() string {
+	if u.drawn == 0 {
+		return ""
 	}
+	lines := "\r\x1b[K" + strings.Repeat("\x1b[A\x1b[K", u.drawn-1)
+	u.drawn = 0
+	return lines
 }
 
 // echoed is what a terminal shows for Ctrl-C: with it a live line still takes one row, which is all that is erased.
 const echoed = "^C"
 
-func (u *UI) draw() {
-	if u.text == "" || u.midLine || u.held {
-		return
+// draw is what draws the last lines.
+func (u *UI) draw() string {
+	switch {
+	case u.midLine:
+		return ""
+	case u.question != "":
+		u.drawn = 1
+		return string(u.Paint(Bold, u.fitting(u.question))) + " "
+	case u.text == "":
+		return ""
 	}
 	words := OneLine(u.text)
 	if took := u.s.Now().Sub(u.since).Truncate(time.Second); took > 0 {
 		words += " (" + launcher.Human(took.Seconds()) + ")"
 	}
-	line := []rune(words)
+	lines := []string{string(u.Paint(dim, u.fitting(words)))}
+	for _, row := range u.rows {
+		lines = append(lines, string(u.Paint(dim, u.fitting(row))))
+	}
+	u.drawn = len(lines)
+	return strings.Join(lines, "\n")
+}
+
+// fitting is a text as one row of the terminal has room for it.
+func (u *UI) fitting(text string) string {
+	line := []rune(text)
 	if w := u.width() - 1 - len(echoed); len(line) > w {
 		line = append(line[:w-1], '…')
 	}
-	fmt.Fprint(u.s.Err, u.Paint(dim, string(line)))
-	u.drawn = true
+	return string(line)
 }
 
 // Output wraps stdout for the driver's output: the live line is never in the middle of it, and where stdout and stderr are the same terminal, file or
@@ -271,17 +314,51 @@ func sameFile(out, err io.Writer) bool {
 func (u *UI) ErrOutput() io.Writer { return u.between(u.s.Err) }
 
 // between writes between notes, each of which begins on a line of its own.
-func (u *UI) between(w io.Writer) io.Writer {
-	return writerFunc(func(p []byte) (int, error) {
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		u.erase()
-		n, err := w.Write(p)
-		if n > 0 {
-			u.midLine = p[n-1] != '\n'
-		}
-		return n, err
-	})
+func (u *UI) between(w io.Writer) io.Writer { return &outlet{u, w} }
+
+// outlet is a stream on which the driver's output and rayctl's notes meet.
+type outlet struct {
+	u *UI
+	w io.Writer
+}
+
+func (o *outlet) Write(p []byte) (int, error) {
+	u := o.u
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	fmt.Fprint(u.s.Err, u.erase())
+	if u.question != "" {
+		return o.above(p)
+	}
+	n, err := o.w.Write(p)
+	if n > 0 {
+		u.midLine = p[n-1] != '\n'
+	}
+	return n, err
+}
+
+// longestPending is how much output without a line end waits for the answer to a question.
+const longestPending = 1 << 20
+
+// above writes output above the question: its whole lines.
+func (o *outlet) above(p []byte) (int, error) {
+	u := o.u
+	if u.waiting != nil && u.waiting != o {
+		u.flush()
+	}
+	text := append(u.pending, p...)
+	whole := bytes.LastIndexByte(text, '\n') + 1
+	if len(text)-whole > longestPending {
+		whole = len(text)
+	}
+	u.pending, u.waiting = text[whole:], o
+	var err error
+	if whole > 0 {
+		_, err = o.w.Write(text[:whole])
+		u.midLine = text[whole-1] != '\n'
+	}
+	fmt.Fprint(u.s.Err, u.draw())
+	return len(p), err
 }
 
 // LogWriter writes the lines of -v.

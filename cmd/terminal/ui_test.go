@@ -68,24 +68,62 @@ func TestDetails(t *testing.T) {
 	}
 }
 
-// TestHeldWhileTyping: while the user types an answer the live line, which is rewritten each second, leaves the line alone.
-func TestHeldWhileTyping(t *testing.T) {
+// TestQuestion: a question stays in the last line, in which the user types, and whole lines of output and notes go on above it.
+func TestQuestion(t *testing.T) {
 	var stderr bytes.Buffer
 	now := time.Unix(0, 0)
-	u := NewUI(&Streams{Err: &stderr, ErrTTY: true, Now: func() time.Time { return now }}, func(string) string { return "" })
+	u := NewUI(&Streams{Out: &stderr, Err: &stderr, OutTTY: true, ErrTTY: true, Now: func() time.Time { return now }}, func(string) string { return "dumb" })
 	defer u.Close()
-	u.Live("Starting", now)
-	u.Warn("Stop? [s/d/c]")
-	u.Hold()
-	before := stderr.Len()
-	u.Live("Ready", now)
-	u.redraw()
-	if got := stderr.String()[before:]; got != "" {
-		t.Errorf("written while the user types: %q", got)
+	written := func(what string, do func(), want string) {
+		t.Helper()
+		begin := stderr.Len()
+		do()
+		if got := stderr.String()[begin:]; got != want {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
 	}
-	u.Release()
-	if got := stderr.String()[before:]; !strings.Contains(got, "Ready") {
-		t.Errorf("afterwards: %q", got)
+	out := u.Output()
+	output := func(text string) func() {
+		return func() {
+			if n, err := out.Write([]byte(text)); n != len(text) || err != nil {
+				t.Error(n, err)
+			}
+		}
+	}
+	u.Live("Starting", now, "a  1 of 2")
+	written("the question", func() { u.Ask("Stop?") }, "\r\x1b[K\x1b[A\x1b[KStop? ")
+	written("the live line", func() { u.Live("Ready", now) }, "\r\x1b[KStop? ")
+	written("a second", u.redraw, "")
+	written("output", output("50 %\n60"), "\r\x1b[K50 %\nStop? ")
+	written("a part of a line", output(" %"), "\r\x1b[KStop? ")
+	written("a note", func() { u.Note("lost") }, "\r\x1b[Klost\nStop? ")
+	written("of another stream", func() { _, _ = u.ErrOutput().Write([]byte("x\n")) }, "\r\x1b[K60 %x\nStop? ")
+	output("70 %")()
+	written("the answer", u.Answered, "\r\x1b[K70 %")
+	written("the next output", output("\n"), "\n")
+	written("and again the live line", u.redraw, "Ready")
+	u.Ask("Stop?")
+	output("80 %")()
+	written("the end without an answer", u.Close, "\r\x1b[K80 %")
+}
+
+// TestRows: below the live line is a row for each part, cut to the terminal's width, and all of them are erased for a note.
+func TestRows(t *testing.T) {
+	u, stderr, now := newClockedUI(t, true)
+	u.Live("Starting", *now, "a  1 of 2", strings.Repeat("b", 100))
+	drawn := "\x1b[2mStarting\x1b[0m\n\x1b[2ma  1 of 2\x1b[0m\n\x1b[2m" + strings.Repeat("b", 76) + "…\x1b[0m"
+	if got := stderr.String(); got != drawn {
+		t.Errorf("%q, want %q", got, drawn)
+	}
+	stderr.Reset()
+	u.Note("a note")
+	if got, want := stderr.String(), "\r\x1b[K\x1b[A\x1b[K\x1b[A\x1b[Ka note\n"+drawn; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	stderr.Reset()
+	u.Clear()
+	if got, want := stderr.String(), "\r\x1b[K\x1b[A\x1b[K\x1b[A\x1b[K"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

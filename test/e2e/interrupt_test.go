@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,18 +31,22 @@ while True:
     time.sleep(0.1)
 `
 
-// TestCtrlCOnTerminal answers the question in each way, on one run.
+// TestCtrlCOnTerminal answers the question in each way, on one run. While it is asked the driver's output goes on above it.
 func TestCtrlCOnTerminal(t *testing.T) {
 	u := newUser(t)
-	u.write("wd/main.py", patient)
+	say := strconv.Quote(filepath.Join(u.dir, "say"))
+	u.write("wd/main.py", "import os\n"+patient+"    if os.path.exists("+say+"):\n        os.remove("+say+")\n        print('goes on', flush=True)\n")
 	s := u.start(true, "run", "--name", "asked", "--working-dir", "wd", "--", "python", "main.py")
 	s.until("ready", 1)
 	s.key(ctrlC)
 	s.until("[s/d/c]", 1)
+	u.write("say", "")
+	s.until("goes on\r\n", 1)
+	s.until("[s/d/c]", 2) // below it
 	s.key("c\n")
 	s.until("The run continues", 1)
 	s.key(ctrlC)
-	s.until("[s/d/c]", 2)
+	s.until("[s/d/c]", 3)
 	s.key("d\n")
 	if code := s.code(); code != 0 || !strings.Contains(s.String(), "keeps running") {
 		t.Fatalf("detach: exit code %d, %q", code, s)

@@ -45,7 +45,7 @@ func OnTerminal(t *testing.T, columns int, run func(a *app.App)) string {
 }
 
 // ends of UI's live line, and colours, which take no room.
-var ends, colours = regexp.MustCompile("\r|\x1b\\[K"), regexp.MustCompile("\x1b\\[[0-9;]*m")
+var ends, colours = regexp.MustCompile("\r|\x1b\\[K|\x1b\\[A"), regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 // Fits expects that no line is longer than the terminal is wide, which would break it inside a word, and that these parts are there, each on one line.
 func Fits(t *testing.T, text string, columns int, parts ...string) {

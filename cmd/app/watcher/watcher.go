@@ -49,7 +49,7 @@ func (w *Watcher) See(s launcher.Status) {
 		return
 	}
 	w.last = PhaseLine(s)
-	w.ui.Live(w.last, s.Since)
+	w.ui.Live(w.last, s.Since, Rows(s)...)
 }
 
 // PhaseLine describes a cluster's phase, the reason, and the next step.
@@ -72,6 +72,38 @@ func PhaseLine(s launcher.Status) string {
 		text += " [not reachable: " + s.Unreachable + "]"
 	}
 	return terminal.OneLine(text)
+}
+
+// mostRows is how many groups a start shows.
+const mostRows = 8
+
+// Rows is a row for each group of a cluster that starts and has more than one group with required nodes: how many of them are alive, and what the first other one says.
+func Rows(s launcher.Status) (rows []string) {
+	if !slices.Contains([]runstate.Phase{runstate.Queued, runstate.Provisioning, runstate.Starting}, s.Phase) {
+		return nil
+	}
+	groups := slices.DeleteFunc(slices.Clone(s.Groups), func(g runstate.Group) bool { return g.Required() == 0 })
+	if len(groups) < 2 {
+		return nil
+	}
+	widest := 0
+	for _, g := range groups {
+		widest = max(widest, len(g.Name))
+	}
+	for i, g := range groups {
+		if i == mostRows-1 && len(groups) > mostRows {
+			return append(rows, fmt.Sprintf("  and %d more groups", len(groups)-i))
+		}
+		row := fmt.Sprintf("  %-*s   %d of %d alive", widest, g.Name, min(g.Ready, g.Required()), g.Required())
+		waits := func(n runstate.Node) bool {
+			return n.Group == g.Name && n.State != runstate.NodeAlive && n.Message != ""
+		}
+		if at := slices.IndexFunc(s.Nodes, waits); at >= 0 {
+			row += terminal.OneLine(": " + s.Nodes[at].Name + ": " + s.Nodes[at].Message)
+		}
+		rows = append(rows, terminal.Clean(row))
+	}
+	return rows
 }
 
 // submitting is what a Ready cluster with a job waits for, "" if that is nothing any more.

@@ -127,3 +127,31 @@ func TestSubmitting(t *testing.T) {
 		}
 	}
 }
+
+// TestRows: each group of a start has its row, unless there is only one.
+func TestRows(t *testing.T) {
+	s := launcher.Status{
+		Phase:  runstate.Starting,
+		Groups: []runstate.Group{{Name: "head", Ready: 1, Wanted: 1}, {Name: "trainer", Ready: 1, Wanted: 4}, {Name: "spare", Max: 4}, {Name: "r", Ready: 3, Wanted: 3, Min: 2, Max: 8}},
+		Nodes: []runstate.Node{
+			{Name: "trainer-0", Group: "trainer", State: runstate.NodeAlive, Message: "old"},
+			{Name: "trainer-1", Group: "trainer", State: runstate.NodeStarting}, {Name: "trainer-2", Group: "trainer", State: runstate.NodeStarting, Message: "it pulls\nits image"},
+		},
+	}
+	if got, want := watcher.Rows(s), []string{"  head      1 of 1 alive", "  trainer   1 of 4 alive: trainer-2: it pulls its image", "  r         2 of 2 alive"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for range 9 {
+		s.Groups = append(s.Groups, runstate.Group{Name: "more", Wanted: 1})
+	}
+	if got := watcher.Rows(s); len(got) != 8 || got[7] != "  and 5 more groups" {
+		t.Errorf("%q", got)
+	}
+	s.Phase = runstate.Ready
+	if got := watcher.Rows(s); got != nil {
+		t.Errorf("of a cluster that is ready: %q", got)
+	}
+	if got := watcher.Rows(launcher.Status{Phase: runstate.Starting, Groups: []runstate.Group{{Name: "w", Wanted: 2}}}); got != nil {
+		t.Errorf("of one group: %q", got)
+	}
+}

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rayctl/rayctl/cmd/app"
-	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/driverio"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -87,7 +86,7 @@ func (i *interrupts) loop(ctx context.Context, signals <-chan os.Signal) {
 				continue
 			}
 			asked, i.last = false, nil // the next signal is another request
-			i.a.UI.Release()
+			i.a.UI.Answered()
 			action = i.answer(line)
 		case s := <-signals:
 			switch {
@@ -113,7 +112,7 @@ func (i *interrupts) loop(ctx context.Context, signals <-chan os.Signal) {
 		if action == 0 {
 			continue
 		}
-		i.a.UI.Release()
+		i.a.UI.Answered()
 		stopping = stopping || action != launcher.Detach
 		i.tell(action)
 		select {
@@ -157,8 +156,7 @@ func (i *interrupts) again() string {
 }
 
 func (i *interrupts) ask(ctx context.Context) {
-	i.a.UI.Warn("%s", i.a.UI.Paint(terminal.Bold, "Stop the run, detach from it, or continue? [s/d/c]")+" (Ctrl-C again stops it at once)")
-	i.a.UI.Hold()
+	i.a.UI.Ask("Stop, detach or continue? [s/d/c] (Ctrl-C again stops the run at once)")
 	if i.answers != nil {
 		return // the reader of the first question is still running
 	}
