@@ -3,6 +3,7 @@ package cmd
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 
@@ -55,5 +56,11 @@ func thisBuild() build {
 	}
 	return build{cmp.Or(version, "dev"), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
 }
+
+// releaseTag is the version of a release, as the tag in the repository has it.
+var releaseTag = regexp.MustCompile(`^v\d+\.\d+\.\d+$`)
+
+// release is the tag of the build's release; "" if it is of none.
+func (b build) release() string { return releaseTag.FindString(b.Version) }
 
 func (b build) String() string { return fmt.Sprintf("rayctl %s (%s, %s)", b.Version, b.Go, b.Platform) }

@@ -31,6 +31,8 @@ type App struct {
 	// Notify is signal.Notify.
 	Notify    func(chan<- os.Signal, ...os.Signal)
 	Launchers map[string]NewLauncher
+	// Release is the tag of this build's release, such as v0.1.0; "": it is of none.
+	Release string
 
 	// ErrorFile takes the error of the command as JSON, for a program that calls rayctl; "": none does.
 	ErrorFile string

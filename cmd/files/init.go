@@ -32,6 +32,9 @@ type initOptions struct {
 	output       app.Output
 }
 
+// versionParameter is that of a template whose files install rayctl.
+const versionParameter = "rayctlVersion"
+
 // NewInit is `rayctl init`.
 func NewInit(a *app.App) *cobra.Command {
 	o := &initOptions{}
@@ -118,6 +121,9 @@ func (o *initOptions) make(a *app.App, t *workloads.Template, set []string) erro
 	}
 	if o.launcher != "" {
 		set = append(slices.Clone(set), "launcher="+o.launcher)
+	}
+	if a.Release != "" && slices.ContainsFunc(t.Parameters, func(p workloads.Parameter) bool { return p.Name == versionParameter }) {
+		set = slices.Insert(slices.Clone(set), 0, versionParameter+"="+a.Release)
 	}
 	values, err := t.Values(set, project)
 	if err == nil {

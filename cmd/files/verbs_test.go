@@ -74,6 +74,8 @@ func TestLines(t *testing.T) {
 		{Args: "init ci", Code: runstate.CodeUsage, Err: "the CI system is not said: `rayctl init github` writes a GitHub workflow, and `rayctl init gitlab` a .gitlab-ci.yml"},
 		{Args: "init CI", Files: map[string]string{".github/CODEOWNERS": ""}, Made: ".github/workflows/rayctl.yml", Out: ".github/workflows/rayctl.yml\n", Err: "`rayctl init` writes one"},
 		{Args: "init github-actions --dir new", Files: file, Made: "new/.github/workflows/rayctl.yml", Out: "new/.github/workflows/rayctl.yml\n", Err: "next: commit the file and push\n"},
+		{Args: "init github --set rayctlVersion=v1.2.3", Files: file, Made: ".github/workflows/rayctl.yml", Out: ".github/workflows/rayctl.yml\n"},
+		{Args: "init github --set rayctlVersion=v1:x", Code: runstate.CodeUsage, Err: "rayctlVersion cannot be"},
 		{Args: "init GitLab", Files: file, Made: ".gitlab-ci.yml", Out: ".gitlab-ci.yml\n", Err: "next: commit the file and push\n", Unsaid: "not there"},
 		{Args: "init gitlab", Before: "init gitlab", Code: runstate.CodeUsage, Err: ".gitlab-ci.yml already exists: give --force"},
 		{Args: "init train --set nodes=4 --launcher slurm", Made: "train.py", Out: "rayctl.yaml\n", Err: "next: `rayctl run`\n"},

@@ -27,6 +27,9 @@ func TestCIFiles(t *testing.T) {
 			continue
 		}
 		used++
+		if step.With["version"] != "main" { // as the action itself
+			t.Errorf("rayctl is of another version than the action: %v", step.With)
+		}
 		for name := range step.With {
 			if action.Inputs[name] == nil {
 				t.Errorf("the action has no input %s", name)
@@ -59,7 +62,11 @@ func TestCIFiles(t *testing.T) {
 
 func content(t *testing.T, template, name string) []byte {
 	t.Helper()
-	files, err := builtin(t, template).Files(map[string]any{"name": "x"})
+	values, err := builtin(t, template).Values(nil, "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := builtin(t, template).Files(values)
 	if err != nil || len(files) != 1 || files[0].Name != name {
 		t.Fatal(files, err)
 	}
