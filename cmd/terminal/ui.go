@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -346,7 +347,7 @@ func (o *outlet) above(p []byte) (int, error) {
 	if u.waiting != nil && u.waiting != o {
 		u.flush()
 	}
-	text := append(u.pending, p...)
+	text := slices.Concat(u.pending, p)
 	whole := bytes.LastIndexByte(text, '\n') + 1
 	if len(text)-whole > longestPending {
 		whole = len(text)
