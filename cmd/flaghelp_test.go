@@ -27,7 +27,7 @@ func TestHelpOfFlags(t *testing.T) {
 				t.Errorf("%s --%s: the value is called %q", c.CommandPath(), f.Name, name)
 			}
 		})
-		if text := c.LocalFlags().FlagUsages(); strings.Contains(text, "default []") {
+		if text := c.LocalFlags().FlagUsages(); strings.Contains(text, "default []") || strings.Contains(text, "(default )") {
 			t.Errorf("%s: %s", c.CommandPath(), text)
 		}
 		for _, sub := range c.Commands() {

@@ -51,7 +51,7 @@ func (a *App) flagHelp(c *cobra.Command) string {
 		if !fs.HasAvailableFlags() {
 			return ""
 		}
-		return "\n\n" + title + ":\n" + strings.TrimRight(fs.FlagUsagesWrapped(width), "\n ")
+		return "\n\n" + title + ":\n" + strings.TrimRight(OptionalValues(fs.FlagUsagesWrapped(width)), "\n ")
 	}
 	own, all := c.LocalFlags(), c.InheritedFlags()
 	if countShown(own) < manyFlags {
@@ -81,6 +81,11 @@ func (a *App) flagHelp(c *cobra.Command) string {
 		b.WriteString("\n\n" + terminal.Reflow(more, width))
 	}
 	return b.String()
+}
+
+// OptionalValues writes the value of a flag that need not have one as people know it, in the same width: cobra shows what stands for no value.
+func OptionalValues(usages string) string {
+	return strings.ReplaceAll(usages, ` N[="1"]`, "[=N]    ")
 }
 
 // only are the flags of these names that a command has, in their order.

@@ -76,7 +76,7 @@ func NewRun(a *app.App) *cobra.Command {
 	f.BoolVar(&o.recreate, "recreate", false, "with --name: replace the cluster or record of that name")
 	f.StringVar(&o.fetch, "fetch", "", "at the end, whatever the exit code, copy the content of RAYCTL_OUTPUT_DIR into `DIR` of this machine")
 	f.IntVar(&o.rank, "rank", app.AllRanks, "with --each-node: show the output of rank `N` alone")
-	f.Lookup("rank").DefValue = "" // the help would show -1
+	f.Lookup("rank").DefValue = "0" // the help would show -1; it shows no 0
 	f.BoolVar(&o.dryRun, "dry-run", false, "only show what would be run, after the checks of a launch; rayctl render shows all that a launch would create")
 	c.MarkFlagsMutuallyExclusive("dry-run", "recreate")
 	c.MarkFlagsMutuallyExclusive("dry-run", "detach")

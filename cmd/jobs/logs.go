@@ -69,7 +69,7 @@ func NewLogs(a *app.App) *cobra.Command {
 	f.IntVarP(&o.tail, "tail", "n", 0, "begin `N` lines before the end")
 	f.IntVar(&o.attempt, "attempt", 0, "show attempt `N` of a run that was restarted (default: the last)")
 	f.IntVar(&o.rank, "rank", app.AllRanks, "show the output of rank `N` alone, of a command that runs on every node (job.launch)")
-	f.Lookup("rank").DefValue = "" // the help would show -1
+	f.Lookup("rank").DefValue = "0" // the help would show -1; it shows no 0
 	f.StringVar(&o.node, "node", "", "list Ray's own logs of this `NODE`, by name or id; --file shows one")
 	a.CompleteNodes(c)
 	f.StringVar(&o.file, "file", "", "the log `FILE` of --node")

@@ -29,7 +29,7 @@ func commands(string) ([]byte, error) {
 	}
 	fmt.Fprintf(&b, "## Flags of several commands\n\nEvery command has these, `--help`, and `--help-all`, which also shows the rare flags of a long list:\n\n%s", block(root.PersistentFlags().FlagUsages()))
 	for _, s := range shared {
-		fmt.Fprintf(&b, "### %s\n\n%s", s.title, block(s.flags.FlagUsages()))
+		fmt.Fprintf(&b, "### %s\n\n%s", s.title, block(app.OptionalValues(s.flags.FlagUsages())))
 	}
 	for _, c := range root.Commands() {
 		section(&b, c, shared)

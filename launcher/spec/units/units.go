@@ -46,6 +46,9 @@ var (
 	goTime    = regexp.MustCompile(`^(?:(\d+(?:\.\d+)?)w)?(?:(\d+(?:\.\d+)?)d)?((?:\d+(?:\.\d+)?(?:h|m|s|ms))*)$`)
 )
 
+// errTooLong is that of a duration that has no room in Go's.
+var errTooLong = errors.New("is longer than a duration can be (146 years)")
+
 var errDuration = errors.New("is not a duration; write it like 90s, 30m, 3d12h, 1w or 3-12:00:00")
 
 // ParseDuration reads 90s, 3d12h, 2w, Slurm's 3-12:00:00 and 1:30:00, and 0. A bare number other than 0 has no unit and is an
@@ -68,7 +71,7 @@ func ParseDuration(s string) (time.Duration, error) {
 		return 0, fmt.Errorf("%q %w", s, err)
 	}
 	if seconds > math.MaxInt64/float64(time.Second)/2 {
-		return 0, fmt.Errorf("%q is longer than a duration can be (146 years)", s)
+		return 0, fmt.Errorf("%q %w", s, errTooLong)
 	}
 	return time.Duration(math.Round(seconds*1e6)) * time.Microsecond, nil
 }
@@ -163,6 +166,9 @@ func (l *Limit) UnmarshalText(b []byte) error {
 	}
 	v, err := ParseDuration(string(b))
 	if err != nil {
+		if errors.Is(err, errTooLong) {
+			return fmt.Errorf("%w: write a shorter one, or unlimited", err)
+		}
 		return fmt.Errorf("%w, or unlimited", err)
 	}
 	if *l = Limit(v); v == 0 {
