@@ -29,6 +29,7 @@ var source string
 var Substrate = spec.Register(&spec.Substrate{
 	Name: Name, Title: "KubeRay", On: "on Kubernetes", OtherNames: []string{"k8s", "kubernetes", "kube", "kubectl"}, Order: 2, Source: source,
 	Cluster: cluster{}, Node: node{}, Mount: mount{}, GPUType: GPUType{},
+	MountExample:    "{persistentVolumeClaim: {claimName: NAME}}",
 	ChosenBySection: true,
 	Flags: []spec.Flag{
 		{Name: "namespace", Key: "kuberay.namespace", Usage: "Kubernetes `NAMESPACE`"},

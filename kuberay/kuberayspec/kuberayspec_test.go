@@ -23,6 +23,7 @@ const early = "launcher: kuberay\nimage: i\nhead: {early: true}\nworkers: [{name
 func TestValidate(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"type unknown to Kubernetes", "launcher: kuberay\nimage: i\nworkers: [{name: a, gpus: 1, gpuType: h100}]", "gpuTypes has no entry for nodes with \"h100\": add gpuTypes.h100"},
+		{"a mount by its path alone", "launcher: kuberay\nimage: i\nmounts: [/shared]", "add source.kuberay, as in {mountPath: /shared, source: {kuberay: {persistentVolumeClaim: {claimName: NAME}}}}"},
 		{"patch", "kuberay: {patch: {spec: {workerGroupSpecs: []}}}", "use workers[].patch"},
 		{"scheduler", "kuberay: {scheduler: kueue}", `"kueue" is not possible here: use auto, volcano, none`},
 		{"namespace", "kuberay: {namespace: A_b}", `"A_b" is not a namespace`},

@@ -45,6 +45,8 @@ type Substrate struct {
 	Validate func(v *Validator, s *ClusterSpec)
 	// ValidateNode checks the resources of the head or of a group at path, if s.Launcher is the launcher's name; may be nil.
 	ValidateNode func(v *Validator, s *ClusterSpec, path string, r *NodeResources)
+	// MountExample is a source of a mount as people write it, for errors.
+	MountExample string
 	// ValidateMount checks the launcher's source of the mount at path, whatever s.Launcher is; may be nil.
 	ValidateMount func(v *Validator, path string, m *Mount)
 	// HashScope removes from a copy what Hash does not cover, such as how this client reaches the substrate; may be nil.

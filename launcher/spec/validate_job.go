@@ -220,8 +220,12 @@ func (v *Validator) mounts(s *ClusterSpec) {
 				l.ValidateMount(v, p, &m)
 			}
 		}
-		missing := SubstrateOf(s.Launcher).Mount != nil && !m.Source.Sections.has(s.Launcher)
-		v.FailIf(missing, p+".source", "add source."+s.Launcher, "it has no source for the %s launcher", s.Launcher)
+		of := SubstrateOf(s.Launcher)
+		missing, hint := of.Mount != nil && !m.Source.Sections.has(s.Launcher), "add source."+s.Launcher
+		if of.MountExample != "" {
+			hint += fmt.Sprintf(", as in {mountPath: %s, source: {%s: %s}}", m.MountPath, s.Launcher, of.MountExample)
+		}
+		v.FailIf(missing, p+".source", hint, "it has no source for the %s launcher", s.Launcher)
 	}
 }
 
