@@ -27,8 +27,8 @@ func sharedLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster,
 		f.attempt = o.attempt
 	}
 	if o.tail > 0 {
-		f.before = &tail{lines: o.tail}
-		f.out.to = f.before
+		f.before, f.starts = &tail{lines: o.tail, most: mostKept}, logstream.NewLineStarts(o.tail)
+		f.out.to = io.MultiWriter(f.before, f.starts)
 	}
 	err := f.follow(ctx)
 	if app.Interrupted(ctx) {
@@ -46,7 +46,8 @@ type sharedFollower struct {
 	ui              *terminal.UI
 	c               *app.Cluster
 	out             *switched
-	before          *tail // of what there was at the beginning, until that is shown; nil: all of it is shown
+	before          *tail                 // of what there was at the beginning, until that is shown; nil: all of it is shown
+	starts          *logstream.LineStarts // of the same lines
 	attempt         int
 	only            bool  // the attempt was chosen
 	at              int64 // bytes of its log that were read
@@ -118,14 +119,19 @@ func (f *sharedFollower) write(s *launcher.Status, block []byte) error {
 	return err
 }
 
-// showTail ends the part of which only the last lines are shown.
+// showTail ends the part of which only the last lines are shown. Lines that are too long to be kept are read a second time.
 func (f *sharedFollower) showTail() error {
 	if f.before == nil {
 		return nil
 	}
-	f.out.to = f.ui.Output()
-	_, err := f.out.Write(f.before.last())
-	f.before = nil
+	before := f.before
+	f.before, f.out.to = nil, f.ui.Output()
+	if before.left {
+		f.out.to = &skipping{w: f.ui.Output(), left: f.starts.First()}
+		f.at, f.prepare, f.driver = 0, nil, nil
+		return nil
+	}
+	_, err := f.out.Write(before.last())
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -99,6 +100,71 @@ func TestFollowShared(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFollowSharedLongLine: a line of any length, as of a progress bar, is shown whole from its beginning, and is not kept in memory.
+func TestFollowSharedLongLine(t *testing.T) {
+	const long, most = 128 << 20, 48 << 20
+	dir := t.TempDir()
+	st := runstate.State{Revision: 1, Name: "told", Attempt: 1, Phase: runstate.Ready, Job: &runstate.Job{SubmissionID: "told-1"}}
+	put := func(name string) error {
+		text, err := json.Marshal(st)
+		return errors.Join(err, os.WriteFile(filepath.Join(dir, name), text, 0o600))
+	}
+	log := filepath.Join(dir, keeper.DriverLog)
+	if err := errors.Join(put(keeper.StateFile), os.WriteFile(log, []byte("first\n"), 0o600), os.Truncate(log, long)); err != nil {
+		t.Fatal(err)
+	}
+	out := &counted{then: func() {
+		f, err := os.OpenFile(log, os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, err = f.WriteString("\nlast\n")
+		st.Revision, st.Phase, st.Exit = 2, runstate.Gone, &runstate.Exit{Cause: runstate.CauseSucceeded, Origin: runstate.OriginDriver}
+		if err := errors.Join(err, f.Close(), put(keeper.ResultFile)); err != nil {
+			t.Error(err)
+		}
+	}}
+	a, _, stderr := apptest.New()
+	a.Out = out
+	before := inUse()
+	if code := a.Execute(t.Context(), verbs, strings.Fields("logs -f --tail 1 "+dir)); code != 0 {
+		t.Errorf("code %d, stderr %q", code, stderr)
+	}
+	if want := int64(long - len("first\n") + len("\nlast\n")); out.size != want || !strings.HasSuffix(out.end, "\x00\nlast\n") {
+		t.Errorf("%d bytes, want %d; the end: %q", out.size, want, out.end)
+	}
+	if kept := int64(out.memory) - int64(before); kept > most {
+		t.Errorf("%d MiB are in memory when the line is shown", kept>>20)
+	}
+}
+
+func inUse() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// counted notes how much memory is in use at the first byte.
+type counted struct {
+	then   func()
+	size   int64
+	memory uint64
+	end    string
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	if c.size == 0 {
+		c.memory = inUse()
+		c.then()
+	}
+	c.size += int64(len(p))
+	c.end += string(p[max(0, len(p)-10):])
+	c.end = c.end[max(0, len(c.end)-10):]
+	return len(p), nil
 }
 
 // TestPlantedLog: what the owner of a shared run plants in place of the output is neither read nor waited for; the same for an output without end.
