@@ -47,7 +47,7 @@ func tailLog(ctx context.Context, w io.Writer, s *launcher.Status, open launcher
 }
 
 // mostKept is how many bytes of last lines are kept in memory. Longer ones are read a second time.
-const mostKept = 8 << 20
+const mostKept = 1 << 20
 
 // skipping passes on what is written to it, without the beginning.
 type skipping struct {

@@ -104,7 +104,7 @@ func TestFollowShared(t *testing.T) {
 
 // TestFollowSharedLongLine: a line of any length, as of a progress bar, is shown whole from its beginning, and is not kept in memory.
 func TestFollowSharedLongLine(t *testing.T) {
-	const long, most = 128 << 20, 48 << 20
+	const long, most = 128 << 20, 16 << 20
 	dir := t.TempDir()
 	st := runstate.State{Revision: 1, Name: "told", Attempt: 1, Phase: runstate.Ready, Job: &runstate.Job{SubmissionID: "told-1"}}
 	put := func(name string) error {
