@@ -2,6 +2,7 @@ package rayenv
 
 import (
 	"context"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -149,8 +150,9 @@ func testCache(t *testing.T) string {
 	return filepath.Join(home, ".cache", "rayctl-test", "rayctl")
 }
 
-// uv is used where it is on PATH; pip brings it here.
+// uv is used where it is on PATH; pip brings it here. The environment is compiled, also where Python is told to write no bytecode.
 func TestUv(t *testing.T) {
+	t.Setenv("PYTHONDONTWRITEBYTECODE", "1")
 	uv := tiny(t, filepath.Join(testCache(t), "envs", "uv"))
 	uv.requirements = []string{"uv==0.13.9"}
 	if err := uv.ensure(t.Context()); err != nil {
@@ -168,6 +170,9 @@ func TestUv(t *testing.T) {
 	cfg, err := os.ReadFile(filepath.Join(m.dir, "pyvenv.cfg"))
 	if err != nil || !strings.Contains(string(cfg), "uv = ") || !strings.Contains(strings.Join(notes, "\n"), "installed 1 package") {
 		t.Errorf("%v, progress %q, pyvenv.cfg:\n%s", err, notes, cfg)
+	}
+	if compiled, err := fs.Glob(os.DirFS(m.dir), "lib/python*/site-packages/iniconfig/__pycache__/*.pyc"); err != nil || len(compiled) == 0 {
+		t.Errorf("nothing is compiled: %v", err)
 	}
 	m.requirements = []string{"rayctl-no-such-package==9.9"}
 	m.dir = hostileDir(t)

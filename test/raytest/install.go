@@ -99,7 +99,7 @@ func (r release) installInto(ctx context.Context, cache, dir, version string) er
 		if err := run(ctx, uv, "venv", "--quiet", "--python", base, dir); err != nil {
 			return err
 		}
-		return run(ctx, uv, append([]string{"pip", "install", "--quiet", "--python", python}, packages...)...)
+		return run(ctx, uv, append([]string{"pip", "install", "--quiet", "--compile-bytecode", "--python", python}, packages...)...)
 	}
 	if err != nil {
 		return err
