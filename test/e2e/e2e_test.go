@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/raytest"
 )
 
@@ -33,6 +34,7 @@ func TestMain(m *testing.M) {
 	if program := os.Getenv(attackVariable); program != "" {
 		os.Exit(attack(program))
 	}
+	pace.AtOnce("3") // the examples, most of which compute for long, run side by side
 	dir, err := os.MkdirTemp("", "rayctl-e2e-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

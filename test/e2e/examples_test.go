@@ -18,16 +18,22 @@ import (
 
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/test/needs"
+	"github.com/rayctl/rayctl/test/pace"
 )
 
 // exampleLimit is for a whole training run on a crowded machine, including the installation of its environment.
 const exampleLimit = 20 * time.Minute
 
 // exampleUser runs the unchanged examples, in the environment that rayctl makes for them. The environment stays in the
-// tests' cache for the next run.
+// tests' cache for the next run. The clusters are this user's alone: such tests run beside others, after those that share clusters.
 func exampleUser(t *testing.T) *user {
 	t.Helper()
+	pace.Parallel(t)
 	needs.RealSystem(t)
+	state, err := os.MkdirTemp(home.dir, "state-") // below home.dir, for leftBehind
+	if err != nil {
+		t.Fatal(err)
+	}
 	cache := os.Getenv("RAYCTL_TEST_CACHE")
 	if cache == "" {
 		base, err := os.UserHomeDir()
@@ -36,7 +42,7 @@ func exampleUser(t *testing.T) *user {
 		}
 		cache = filepath.Join(base, ".cache", "rayctl-test")
 	}
-	return &user{t: t, dir: t.TempDir(), env: []string{"XDG_CACHE_HOME=" + filepath.Join(cache, "xdg")}}
+	return &user{t: t, dir: t.TempDir(), env: []string{"XDG_CACHE_HOME=" + filepath.Join(cache, "xdg"), "XDG_STATE_HOME=" + state}}
 }
 
 func example(t *testing.T, path ...string) string {

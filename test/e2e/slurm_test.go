@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher/conformance/terminaltest"
+	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/raytest"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
@@ -87,6 +88,7 @@ type slurmExample struct {
 
 // TestSlurmExamples runs every examples/slurm-*.yaml on one site.
 func TestSlurmExamples(t *testing.T) {
+	pace.Parallel(t)
 	python := raytest.Env(t, raytest.Ray260)
 	s := newSite(t, slurmtest.Options{
 		Nodes: 4, GPUs: []slurmtest.GPU{{Type: "h100", Count: 8}}, LoginSSH: true, TwoFactors: os.Getuid() == 0,

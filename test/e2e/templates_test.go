@@ -10,7 +10,6 @@ import (
 // the first has left in the output directory.
 func TestTemplates(t *testing.T) {
 	u := exampleUser(t)
-	u.env = append(u.env, "XDG_STATE_HOME="+filepath.Join(u.dir, "state"))
 	u.want(0, "init", "data", "--dir", "data")
 	u.want(0, "init", "train", "--dir", "train", "--set", "steps=100000")
 	u.want(0, "init", "tune", "--dir", "tune", "--set", "trials=8", "--set", "steps=200")
