@@ -107,11 +107,12 @@ demo: ## a real GRPO training run through a real Ray cluster on this machine
 	@$(MAKE) --no-print-directory build
 	$(BIN) run -f examples/grpo/rayctl.yaml
 
-# These begin first, in this order: a long one that begins late would run alone in the end. local takes half an hour where the others keep the
-# processors busy, because its tests begin when these have time to spare (test/pace).
-LONGEST := ./slurm ./kuberay ./test/e2e ./local ./launcher/keeper ./tsp ./test/slurmtest ./dashboardclient ./keeper ./test/kubetest ./test/release
+# These begin first, in this order: a long one that begins late would run alone in the end.
+LONGEST := ./slurm ./kuberay ./test/e2e ./local ./launcher/keeper ./tsp ./dashboardclient ./keeper ./test/release
+# Their tests are about the beds that the others' tests run on: only who changes a bed needs them (make test-beds).
+BEDS := ./test/slurmtest ./test/kubetest
 # go vet has run before.
-ALL := -vet=off -p 5 $(LONGEST) ./...
+ALL := -vet=off -p 5 $(LONGEST) $$($(GO) list ./... | grep -vE 'rayctl/test/(slurmtest|kubetest)$$')
 
 # What the race detector looks at, with -short: it needs cgo, and finds nothing in packages that only run other programs: Python's tests and environments, documents, the beds.
 NOT_RACED := rayctl/(keeper|local/rayenv|scripts|docs/.*|test/.*)$$
@@ -134,6 +135,12 @@ test-times: $(GORELEASER) $(CYCLONEDX) ## the tests of `make test`, and a table 
 	scripts/prepare.sh test
 	$(GO) run ./test/kubetest/cmd build
 	$(GO) run ./test/kubetest/cmd run -- $(GO) run ./test/times -- $(GO) test -json -count 1 -timeout 85m $(or $(TESTS),$(ALL))
+
+.PHONY: test-beds
+test-beds: ## the tests of the private Slurm and Kubernetes themselves, for who changes test/slurmtest or test/kubetest: ten minutes, not in CI
+	scripts/prepare.sh test
+	$(GO) run ./test/kubetest/cmd build
+	$(GO) run ./test/kubetest/cmd run -- $(GO) test -count 1 -timeout 40m $(BEDS)
 
 .PHONY: check check-local check-slurm check-kubernetes
 check: ## a few minutes for every save: vet, lint, units, then side by side the quick part of the conformance suite on local Ray, one run on Slurm, one on Kubernetes
@@ -163,11 +170,12 @@ test-versions: ## the oldest and the newest supported Kubernetes with KubeRay, w
 	done; $(GO) run ./test/kubetest/cmd down
 
 .PHONY: conformance
-conformance: ## the whole conformance suite on every launcher, also the scenarios that `make test` runs on one that has them in common: an hour, not in CI; and the keeper's flood with 500 friends and 2,000 strangers (PLAIN=1: with ray.fastStart: false; LAUNCHERS=./slurm)
+conformance: ## the whole conformance suite on every launcher, also the scenarios that `make test` runs on one that has them in common: an hour, not in CI; the keeper's flood with 500 friends and 2,000 strangers; and what a few more tests leave out in `make test` (PLAIN=1: with ray.fastStart: false; LAUNCHERS=./slurm)
 	scripts/prepare.sh test
 	$(GO) run ./test/kubetest/cmd build
 	RAYCTL_TEST_WHOLE=1 RAYCTL_TEST_PLAIN_START=$(PLAIN) $(GO) run ./test/kubetest/cmd run -- $(GO) test -count 1 -p 1 -timeout 3h -run '^Test(Conformance|Slurm)$$/^(Conformance$$|[^A-Z])' $(or $(LAUNCHERS),./local ./tsp ./slurm ./kuberay)
-	RAYCTL_TEST_WHOLE=1 $(GO) test -count 1 -run '^TestFlood$$' ./launcher/keeper
+	RAYCTL_TEST_WHOLE=1 $(GO) test -count 1 -run '^Test(Flood|NearlyFullDisk)$$' ./launcher/keeper ./test/e2e
+	RAYCTL_TEST_WHOLE=1 $(GO) run ./test/kubetest/cmd run -- $(GO) test -count 1 -timeout 1h -run '^Test(KeeperKilledAgain|Early)$$' ./kuberay
 
 .PHONY: test-kubernetes
 test-kubernetes: ## of `make test` the tests on Kubernetes, with real KubeRay, Volcano and Ray in pods

@@ -23,14 +23,11 @@ const (
 )
 
 // plain are scenarios that run with ray.fastStart: false. The launcher local runs the same code for them with fast start.
-var plain = []string{"drivers that fail, and restarts", "interrupt with a checkpoint", "head killed"}
+var plain = []string{"exit code 0, output byte for byte, and what is left", "head killed"}
 
-// only are, besides the plain ones, the scenarios that a queue before the nodes' start can break. The launcher local runs the same code for all of them, and
-// `make conformance` runs all of them here, too.
-var only = []string{
-	"exit code 0, output byte for byte, and what is left", "one name, many launches, unlike groups", "elastic group", "client killed before the commit",
-	"keeper killed", "keeper killed before the gang is there", "queue limit", "another spec, secrets, terminate", "prepare hangs",
-}
+// only are, besides the plain ones, the scenarios that a queue before the nodes' start can break: nodes wait in it, and leave it when their client or keeper dies. The
+// launcher local runs the same code for all of them, and `make conformance` runs all of them here, too.
+var only = []string{"elastic group", "client killed before the commit", "keeper killed before the gang is there", "queue limit"}
 
 func socketIn(state string) string { return filepath.Join(state, "tsp.socket") }
 

@@ -148,7 +148,7 @@ func run(t *testing.T, c Config, of part) {
 	for _, mistake := range c.mistakes() {
 		t.Error(mistake)
 	}
-	if os.Getenv("RAYCTL_TEST_WHOLE") != "" {
+	if Whole() {
 		s.Only, s.Elsewhere = nil, nil
 	}
 	for _, sc := range scenarios() {
@@ -163,6 +163,9 @@ func run(t *testing.T, c Config, of part) {
 		})
 	}
 }
+
+// Whole reports whether this is `make conformance` (RAYCTL_TEST_WHOLE), which runs what `make test` leaves out because another test shows the same.
+func Whole() bool { return os.Getenv("RAYCTL_TEST_WHOLE") != "" }
 
 // mistakes are names that no scenario has, and differences between Without and the features that the substrate has.
 func (c *Config) mistakes() (found []string) {
