@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	if task := os.Getenv(dyingClient); task != "" {
 		dyingClientMain(task)
 	}
-	pace.AtOnce("3") // testbeds run side by side
+	pace.AtOnce("4") // testbeds run side by side
 	conformance.Main(m, func(setting string) launcher.Launcher {
 		var b beside
 		if err := json.Unmarshal([]byte(setting), &b); err != nil {
@@ -136,7 +136,8 @@ func (b *bed) twoGroups() *spec.ClusterSpec {
 	return &spec.ClusterSpec{Ray: spec.Ray{Python: b.python}, Workers: []spec.WorkerGroup{{Name: "a", NodeResources: small()}, {Name: "b", NodeResources: second}}}
 }
 
-// TestSlurm runs on one testbed of four nodes: first what has the controller for itself, then the suite, then what has the nodes for itself.
+// TestSlurm runs on one testbed of four nodes: first what has the controller or the nodes for itself, then the suite. What would follow the suite would run alone at the
+// end of the package.
 func TestSlurm(t *testing.T) {
 	pace.Parallel(t)
 	b := start(t, slurmtest.Options{Nodes: 4, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}, Preemption: true, LoginSSH: true})
@@ -149,16 +150,20 @@ func TestSlurm(t *testing.T) {
 	t.Run("WrongHostKey", b.aWrongHostKey)
 	t.Run("ControllerDown", b.controllerDown)
 	t.Run("AllNodes", b.allNodes)
+	t.Run("Work", b.work)
+	t.Run("Preempted", b.preempted)
+	t.Run("EndedBetween", b.endedBetween)
 	t.Run("Conformance", func(t *testing.T) {
 		t.Run("TimeLimit", func(t *testing.T) { // mostly waits
 			pace.Parallel(t)
 			b.timeLimit(t)
 		})
-		conformance.Run(t, b.config(t))
+		c := b.config(t)
+		for _, name := range []string{"elastic group", "keeper killed", "another spec, secrets, terminate"} {
+			c.Elsewhere[name] = "TestOldestVersion"
+		}
+		conformance.Run(t, c)
 	})
-	t.Run("Work", b.work)
-	t.Run("Preempted", b.preempted)
-	t.Run("EndedBetween", b.endedBetween)
 	b.leavesNothing(t)
 }
 
@@ -188,7 +193,10 @@ func (b *bed) config(t *testing.T) conformance.Config {
 			"early head": "TestEarly/Queued", "prepare fails": "TestEarly/PrepareFails", "queue limit": "TestSlurm/Queue",
 			// The keeper's and Ray's, which are the same on local.
 			"runtime environment that fails": "local", "dashboard frozen for a minute": "local", "interrupt twice": "local", "idle": "local", "end on disconnect": "local",
-			"prepare is interrupted": "local",
+			"prepare is interrupted": "local", "prepare hangs": "local", "prepare, then the driver": "local", "drivers that fail, and restarts": "local",
+			"clients killed after the commit": "local",
+			"head killed":                     "TestElastic/Queued and TestEarly/RequeuedAgain; that a further one ends the run: local",
+			"warned of the end":               "TestSlurm/Conformance/TimeLimit; by lifetime.max: local",
 		},
 	}
 }

@@ -38,8 +38,8 @@ func TestFaults(t *testing.T) {
 	t.Run("ControllerRestarts", b.controllerRestarts)
 	t.Run("ControllerAwayAtStart", b.controllerAwayAtStart)
 	t.Run("StatusIsTrue", b.statusIsTrue)
-	t.Run("NodesLost", b.nodesLost)
 	t.Run("NodeIsDown", b.nodeIsDown)
+	t.Run("NodesLost", b.nodesLost)
 	t.Run("DeadClient", b.deadClient)
 	b.leavesNothing(t)
 }

@@ -46,8 +46,8 @@ func differs(t *testing.T, o slurmtest.Options) {
 	}
 	t.Run("Run", b.runsOnce)
 	t.Run("Queue", b.queue)
-	t.Run("Conformance", func(t *testing.T) { conformance.Quick(t, b.config(t)) })
 	t.Run("Terminate", b.terminated)
+	t.Run("Conformance", func(t *testing.T) { conformance.Quick(t, b.config(t)) })
 	b.leavesNothing(t)
 }
 
