@@ -89,7 +89,7 @@ func TestDoctor(t *testing.T) {
 	})
 	t.Run("refusals", func(t *testing.T) {
 		b := newBed(t)
-		b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: tight}, spec: {hard: {requests.memory: 5Gi}}}`)
+		b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: tight}, spec: {hard: {requests.memory: 3Gi}}}`)
 		b.awaitRefused(t, anyPod(), "tight") // before there is a LimitRange, whose maximum is a default, too
 		b.Create(t, b.namespace, `{apiVersion: v1, kind: LimitRange, metadata: {name: small}, spec: {limits: [{type: Container, max: {memory: 1Gi}}]}}`)
 		big := anyPod()
@@ -104,8 +104,8 @@ func TestDoctor(t *testing.T) {
 		if c := checks["GPUs"]; !c.OK || c.Detail != "not checked: no node has example.com/gpu now, and group w waits until an autoscaler brings nodes with 1" {
 			t.Errorf("a pool of GPUs that is empty: %+v", c)
 		}
-		fails(t, checks, "quota", "needs 6400Mi of requests.memory, and quota tight allows 5Gi in all change workers[].memory")
-		fails(t, checks, "pods of the cluster", "maximum memory usage per Container is 1Gi, but limit is 3Gi change head.memory")
+		fails(t, checks, "quota", "needs 4352Mi of requests.memory, and quota tight allows 3Gi in all change workers[].memory")
+		fails(t, checks, "pods of the cluster", "maximum memory usage per Container is 1Gi, but limit is 2Gi change head.memory")
 		b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: none}, spec: {hard: {pods: "0"}}}`)
 		b.awaitQuota(t)
 		fails(t, findings(t, b.l, smallSpec()), "pods and DNS", "a pod of the keeper is refused: exceeded quota: none")

@@ -21,14 +21,13 @@ func (b bed) earlyRazed(t *testing.T) {
 	b.wantLost(t, r, "RayCluster was deleted")
 }
 
-// earlyForgotten: the same with the keeper's Job. What it returns waits for the end, which comes when the kubelet has looked at the record's pod again.
-func (b bed) earlyForgotten(t *testing.T) func(t *testing.T) {
-	t.Helper()
+// earlyForgotten: the same with the keeper's Job. The end comes when the kubelet has looked at the record's pod again.
+func (b bed) earlyForgotten(t *testing.T) {
 	r := b.run(t, b.l, b.early(t, "forgotten", "", "echo never"))
 	r.until(t, "waiting for its gang", gangWaits)
 	background := metav1.DeletePropagationBackground
 	must(t, b.Core.BatchV1().Jobs(b.namespace).Delete(t.Context(), "forgotten", metav1.DeleteOptions{PropagationPolicy: &background}))
-	return func(t *testing.T) { b.wantLost(t, r, "the keeper was deleted") }
+	b.wantLost(t, r, "the keeper was deleted")
 }
 
 // wantLost: a cluster that was deleted while its gang waited is lost, and nothing of it is left.

@@ -78,7 +78,7 @@ func (b bed) scales(t *testing.T) {
 	b.nothingLeft(t, "scaled")
 	// No node has what a node of the group big asks for: the one of its replicas waits.
 	sized := func(idle, sizes string) []string {
-		return []string{"up", "--launcher", "kuberay", "--name", "scaled", "--image", "rayproject/ray:2.60.0", "--set", "head.cpus=0.2", "--set", "head.memory=3Gi",
+		return []string{"up", "--launcher", "kuberay", "--name", "scaled", "--image", "rayproject/ray:2.60.0", "--set", "head.cpus=0.2", "--set", "head.memory=2Gi",
 			"--set", "scaling.idle=" + idle, "--set", "workers=[{name: w, " + sizes + ", cpus: 0.2, memory: 2Gi}, {name: fixed, replicas: 0}, " +
 				"{name: big, minReplicas: 0, replicas: 1, maxReplicas: 2, cpus: 0.2, memory: 2Gi, kuberay: {limits: {rayctl.test/none: 1}}}]"}
 	}

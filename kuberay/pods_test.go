@@ -20,6 +20,7 @@ import (
 	"github.com/rayctl/rayctl/kuberay"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/conformance"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/spec/units"
@@ -39,11 +40,11 @@ func TestHeadPodDeleted(t *testing.T) {
 	}
 }
 
-// TestKeeperKilledTenTimes kills the keeper's process seven times and its pod three times: the run, which has a working directory, a runtime
-// environment and a secret, goes on, with its output whole and an account as if there had been one keeper. Kubernetes takes 10, 20 and 40 s to
+// TestKeeperKilledAgain kills the keeper's process three times and its pod once, in `make conformance` seven times and three times: the run, which has a working
+// directory, a runtime environment and a secret, goes on, with its output whole and an account as if there had been one keeper. Kubernetes takes 10, 20 and 40 s to
 // make another pod; until then DNS does not resolve the keeper's name. Later keepers, in the same pod and in another, know that the run's limit was moved.
 // Then the client's credentials expire.
-func TestKeeperKilledTenTimes(t *testing.T) {
+func TestKeeperKilledAgain(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
 	s, pay := whole(t, "tough")
@@ -55,7 +56,11 @@ func TestKeeperKilledTenTimes(t *testing.T) {
 	b.awaitNote(t, r.id)
 	end := b.extends(t, r.id)
 	begun := time.Now()
-	for i := range 10 {
+	kills := 4
+	if conformance.Whole() {
+		kills = 10
+	}
+	for i := range kills {
 		pod, pid := b.keeperProcess(t, r.id)
 		if i%3 == 2 {
 			b.DeletePods(t, b.namespace, "rayctl.io/role=keeper,rayctl.io/name=tough", 0)

@@ -120,20 +120,20 @@ func TestRefusalsEndTheLaunch(t *testing.T) {
 		want    []string
 	}{
 		{"quota", func(t *testing.T, b bed) {
-			b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: tight}, spec: {hard: {requests.memory: 2Gi}}}`) // the head wants 3
+			b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: tight}, spec: {hard: {requests.memory: 1Gi}}}`) // the head wants 2
 			b.awaitRefused(t, anyPod(), "tight")
-		}, nil, runstate.CodeStartFailed, []string{"a pod of the head is refused: exceeded quota: tight, requested: requests.memory=3Gi, limited: requests.memory=2Gi", "change head.memory, or ask for a larger quota tight"}},
+		}, nil, runstate.CodeStartFailed, []string{"a pod of the head is refused: exceeded quota: tight, requested: requests.memory=2Gi, limited: requests.memory=1Gi", "change head.memory, or ask for a larger quota tight"}},
 		{"quota of the whole", func(t *testing.T, b bed) {
-			b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: tight}, spec: {hard: {requests.memory: 5Gi}}}`)
+			b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: tight}, spec: {hard: {requests.memory: 3Gi}}}`)
 			b.awaitRefused(t, anyPod(), "tight")
 		}, func(s *spec.ClusterSpec) { s.Workers = []spec.WorkerGroup{{Name: "w", NodeResources: smallNode()}} },
-			runstate.CodeStartFailed, []string{"a pod of group w is refused: exceeded quota: tight", "the cluster as a whole needs requests.memory=6400Mi", "change workers[].memory of group w"}},
+			runstate.CodeStartFailed, []string{"a pod of group w is refused: exceeded quota: tight", "the cluster as a whole needs requests.memory=4352Mi", "change workers[].memory of group w"}},
 		{"limits", func(t *testing.T, b bed) {
 			b.Create(t, b.namespace, `{apiVersion: v1, kind: LimitRange, metadata: {name: small}, spec: {limits: [{type: Container, max: {memory: 1Gi}}]}}`)
 			big := anyPod()
 			big.Spec.Containers[0].Resources = smallContainer("2Gi")
 			b.awaitRefused(t, big, "maximum memory usage")
-		}, nil, runstate.CodeStartFailed, []string{"maximum memory usage per Container is 1Gi, but limit is 3Gi", "change head.memory, or ask for another LimitRange"}},
+		}, nil, runstate.CodeStartFailed, []string{"maximum memory usage per Container is 1Gi, but limit is 2Gi", "change head.memory, or ask for another LimitRange"}},
 		{"a default below the request", func(t *testing.T, b bed) {
 			b.Create(t, b.namespace, `{apiVersion: v1, kind: LimitRange, metadata: {name: usual}, spec: {limits: [{type: Container, default: {cpu: 150m}, defaultRequest: {cpu: 10m}}]}}`)
 			busy := anyPod()

@@ -73,7 +73,7 @@ func TestRolePerCommand(t *testing.T) {
 	roles, used := rolesOfCommands(t, "roles"), map[string]bool{}
 	all := newUser(t, b.kubeconfig)
 	b.nothingLeft(t, "roles")
-	const small = " --image rayproject/ray:2.60.0 --set head.cpus=0.2 --set head.memory=3Gi"
+	const small = " --image rayproject/ray:2.60.0 --set head.cpus=0.2 --set head.memory=2Gi"
 	const elastic = " --set workers=[{\"name\":\"w\",\"minReplicas\":0,\"maxReplicas\":1,\"cpus\":0.2,\"memory\":\"2Gi\"}]"
 	for _, c := range []struct{ command, args, want string }{
 		{"up", "up --name roles" + small + elastic, ""}, {"ls", "ls", "roles"}, {"status", "status roles", "Ready"}, {"exec", "exec roles -- echo inside", "inside"},

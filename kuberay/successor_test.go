@@ -24,7 +24,7 @@ import (
 )
 
 // TestKeeperLostAround: a keeper is lost before the gang is there, its process and then its pod with all that was on its disk (a working directory
-// for which a Secret has room, and a larger one), and both while its cluster ends. TestKeeperKilledTenTimes does the same while the driver runs.
+// for which a Secret has room, and a larger one), and both while its cluster ends. TestKeeperKilledAgain does the same while the driver runs.
 func TestKeeperLostAround(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
