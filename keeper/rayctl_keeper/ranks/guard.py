@@ -1,14 +1,18 @@
-"""Runs one rank: `python -c THIS STATUS_FD HOSTFILE COMMAND`. The command leads a session of its own. When it has ended, or when the actor that started this program has ended
-(end of file on stdin), all that it has started is killed: this program inherits its orphans. So the end of file on the output is the end of the rank, and nothing is left on the node.
-SIGTERM is passed on to all of these. What is written to STATUS_FD is the command's wait status, and 1 if the kernel killed for want of memory meanwhile."""
+"""Runs the ranks of one node: `python -c THIS`, with a plan as a line of JSON on stdin, by the actor (main.py). One small process forks a guard for each rank: a Python for each
+would cost more than many ranks themselves.
+
+A rank's command leads a session of its own. When it has ended, or when the actor has ended (end of file on stdin), all that it has started is killed: its guard inherits its
+orphans. So the end of file on the output is the end of the rank, and nothing is left on the node. SIGTERM is passed on to all of these. What a guard writes for the actor is the
+command's wait status, and 1 if the kernel killed for want of memory meanwhile."""
 import contextlib
 import ctypes
+import json
 import os
 import select
 import signal
-import sys
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+WATCHED = {signal.SIGCHLD, signal.SIGTERM}
 
 
 def prctl(option, value):
@@ -17,17 +21,17 @@ def prctl(option, value):
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-def start(command):
+def start(command, env):
     child = os.fork()
     if child == 0:
         os.setsid()
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # if this program is killed
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # if the guard is killed
         for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
-        os.execv("/bin/sh", ["/bin/sh", "-c", command])
+        os.execve("/bin/sh", ["/bin/sh", "-c", command], env)
     return child
 
 
@@ -59,11 +63,14 @@ def send(child, number):
 def end_all(child):
     """Kills what is left until there is nothing: each killed process leaves its children to this one."""
     while True:
-        send(child, signal.SIGKILL)
         try:
-            os.waitpid(-1, 0)
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
         except ChildProcessError:
             return
+        send(child, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(-1, 0)
 
 
 def memory_kills():
@@ -107,27 +114,71 @@ def follow(child, wake):
             return status
 
 
-def main():
-    told, hostfile, command = int(sys.argv[1]), sys.argv[2], sys.argv[3]
-    os.set_inheritable(told, False)
+def guard(command, env, out, told):
+    """The guard of one rank."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
+    os.set_inheritable(told, False)
+    for fd in 1, 2:
+        os.dup2(out, fd)
+    os.close(out)
     wake, waker = os.pipe()
     os.set_blocking(waker, False)
     signal.set_wakeup_fd(waker)
-    for number in signal.SIGCHLD, signal.SIGTERM:
+    for number in WATCHED:
         signal.signal(number, lambda *_: None)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # the actor has blocked it until now
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, WATCHED)  # blocked until they can be passed on
     before = memory_kills()
-    child = start(command)
+    child = start(command, env)
     os.close(1)
     os.close(2)
     status = follow(child, wake)
     out_of_memory = memory_kills() > before
     end_all(child)
     with contextlib.suppress(OSError):
-        os.remove(hostfile)
-    with contextlib.suppress(OSError):
         os.write(told, b"%d %d" % (signal.SIGKILL if status is None else status, out_of_memory))
+
+
+def begin(plan):
+    """Forks the guards; returns their pids. Each has only the descriptors of its own rank: those of others would keep these from ending."""
+    guards, ranks = set(), plan["ranks"]
+    for i, rank in enumerate(ranks):
+        pid = os.fork()
+        if pid == 0:
+            try:
+                for other in ranks[i + 1:]:
+                    os.close(other["out"])
+                    os.close(other["told"])
+                guard(plan["command"], dict(os.environ, **rank["env"]), rank["out"], rank["told"])
+            finally:
+                os._exit(0)
+        guards.add(pid)
+        os.close(rank["out"])
+        os.close(rank["told"])
+    return guards
+
+
+def main():
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
+    line = b""
+    while not line.endswith(b"\n"):
+        more = os.read(0, 1 << 16)
+        if not more:
+            return
+        line += more
+    plan = json.loads(line)
+    guards = begin(plan)
+    while guards:
+        if signal.sigwait(WATCHED) == signal.SIGTERM:
+            for pid in guards:
+                os.kill(pid, signal.SIGTERM)
+        with contextlib.suppress(ChildProcessError):
+            pid = 1
+            while pid:
+                pid = os.waitpid(-1, os.WNOHANG)[0]
+                guards.discard(pid)
+    with contextlib.suppress(OSError):
+        os.remove(plan["hostfile"])
 
 
 if __name__ == "__main__":

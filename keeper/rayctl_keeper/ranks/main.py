@@ -127,6 +127,14 @@ def hostfile(addresses, counts):
     return "".join("%s slots=%d\n" % item for item in slots.items())
 
 
+def made(hosts):
+    """The file, in the node's own directory where it has one: that is removed with the node."""
+    fd, path = tempfile.mkstemp(prefix="rayctl-hosts-", dir=os.environ.get("RAYCTL_NODE_DIR") or None)
+    with os.fdopen(fd, "w") as f:
+        f.write(hosts)
+    return path
+
+
 def outcome(status, memory):
     """Exit code, and the words for it, by a wait status."""
     if not os.WIFSIGNALED(status):
@@ -157,7 +165,7 @@ class Node:
     """The actor of one node."""
 
     def __init__(self):
-        self.pipes, self.guards, self.lifelines, self.ended, self.held = {}, {}, {}, {}, None
+        self.pipes, self.ended, self.held, self.guards = {}, {}, None, None
         self.lock, self.begun = threading.Lock(), threading.Event()
 
     def port(self, address, ports):
@@ -182,35 +190,33 @@ class Node:
     def start(self, command, guard, common, hosts, ranks):
         """ranks: the variables of each rank."""
         with self.lock:
-            for local, variables in enumerate(ranks):
-                self.begin(local, command, guard, dict(common, **variables), hosts, len(ranks))
+            plan = {"command": command, "hostfile": made(hosts), "ranks": [self.rank(local, variables, len(ranks)) for local, variables in enumerate(ranks)]}
+            env = {name: value for name, value in os.environ.items() if name not in OURS}
+            env.update(common, RAYCTL_HOSTFILE=plan["hostfile"])
+            theirs = [rank[end] for rank in plan["ranks"] for end in ("out", "told")]
+            mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # guard.py takes it once it can pass it on
+            try:
+                self.guards = subprocess.Popen([sys.executable, "-ISc", guard], stdin=subprocess.PIPE, env=env, pass_fds=theirs)
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            for fd in theirs:
+                os.close(fd)
+            self.guards.stdin.write(json.dumps(plan).encode() + b"\n")
+            self.guards.stdin.flush()
         self.begun.set()
 
-    def begin(self, local, command, guard, variables, hosts, count):
-        env = {name: value for name, value in os.environ.items() if name not in OURS}
-        env.update(variables)
+    def rank(self, local, variables, count):
+        """What guard.py gets for a rank; the other ends of its pipes are kept here."""
         for name in VISIBLE:
-            if env.get(name):
-                env[name] = devices(env[name], local, count)
-        held = int(variables["RAYCTL_NODE_CPUS"])
-        del env["RAYCTL_NODE_CPUS"]
-        if held and env.get("OMP_NUM_THREADS") == str(held):  # by Ray, for the actor
-            env["OMP_NUM_THREADS"] = str(max(1, held // count))
-        fd, path = tempfile.mkstemp(prefix="rayctl-hosts-")
-        with os.fdopen(fd, "w") as f:
-            f.write(hosts)
-        env["RAYCTL_HOSTFILE"] = path
-        status, told = os.pipe()
-        source, sink = os.pipe()
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # the guard takes it once it can pass it on
-        try:
-            self.guards[local] = subprocess.Popen([sys.executable, "-ISc", guard, str(told), path, command], stdin=subprocess.PIPE, stdout=sink, stderr=sink,
-                                                  env=env, pass_fds=[told])
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        for fd in told, sink:
-            os.close(fd)
-        self.lifelines[local], self.ended[local], self.pipes[source] = self.guards[local].stdin, status, local
+            if os.environ.get(name):
+                variables[name] = devices(os.environ[name], local, count)
+        held = int(variables.pop("RAYCTL_NODE_CPUS"))
+        if held and os.environ.get("OMP_NUM_THREADS") == str(held):  # by Ray, for the actor
+            variables["OMP_NUM_THREADS"] = str(max(1, held // count))
+        self.ended[local], told = os.pipe()
+        source, out = os.pipe()
+        self.pipes[source] = local
+        return {"env": variables, "out": out, "told": told}
 
     def read(self):
         """What ranks have written, at least one byte or one end: (local rank, bytes, None) or (local rank, b"", [wait status, killed for want of memory]). [] at the end."""
@@ -235,19 +241,15 @@ class Node:
         """Nobody can write any more."""
         words = os.read(self.ended[local], 64).split()
         os.close(self.ended[local])
-        with self.lock:
-            self.guards[local].wait()
-            del self.guards[local]
         return [int(word) for word in words] or [int(signal.SIGKILL), 0]  # the guard itself was killed
 
     def stop(self, at_once):
         """SIGTERM for all ranks, or their end."""
         with self.lock:
-            for local, guard in self.guards.items():
-                if at_once:
-                    self.lifelines[local].close()
-                else:
-                    guard.send_signal(signal.SIGTERM)
+            if self.guards and at_once:
+                self.guards.stdin.close()
+            elif self.guards:
+                self.guards.send_signal(signal.SIGTERM)
 
 
 class Driver:

@@ -1,5 +1,6 @@
 """Ranks: which nodes and devices, records of output, and how one rank ends. Run by `go test ./keeper` with every Python that the machine has."""
 
+import json
 import os
 import signal
 import subprocess
@@ -87,45 +88,57 @@ class Records(unittest.TestCase):
 
 @unittest.skipUnless(sys.platform == "linux", "orphans are only inherited on Linux")
 class Guard(unittest.TestCase):
-    def start(self, command):
-        """The guard of a rank, with its output and its status."""
-        self.status, told = os.pipe()
-        process = subprocess.Popen([sys.executable, "-ISc", self.program(), str(told), os.devnull + "-not", command], stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, pass_fds=[told])
-        os.close(told)
-        self.addCleanup(os.close, self.status)
+    def start(self, command, ranks=1):
+        """The guard of a node with one rank, or the outputs of several; with their status."""
+        pipes = [(os.pipe(), os.pipe()) for _ in range(ranks)]
+        theirs = [fd for (_, out), (_, told) in pipes for fd in (out, told)]
+        process = subprocess.Popen([sys.executable, "-ISc", self.program()], stdin=subprocess.PIPE, pass_fds=theirs)
+        for fd in theirs:
+            os.close(fd)
+        plan = {"command": command, "hostfile": os.devnull + "-not", "ranks": [{"env": {"RANK": str(i)}, "out": out, "told": told} for i, ((_, out), (_, told)) in enumerate(pipes)]}
+        process.stdin.write(json.dumps(plan).encode() + b"\n")
+        process.stdin.flush()
+        self.outputs, self.statuses = [os.fdopen(source, "rb") for (source, _), _ in pipes], [status for _, (status, _) in pipes]
+        for status in self.statuses:
+            self.addCleanup(os.close, status)
         self.addCleanup(process.wait)
-        self.addCleanup(process.stdout.close)
+        for output in self.outputs + [process.stdin]:
+            self.addCleanup(output.close)
         return process
 
     def program(self):
         with open(guard.__file__) as f:
             return f.read()
 
-    def ended(self, process):
+    def ended(self, rank=0):
         """All that is written to the end: nobody can write any more then. And the wait status."""
-        out = process.stdout.read()
-        return out, int(os.read(self.status, 64).split()[0])
+        return self.outputs[rank].read(), int(os.read(self.statuses[rank], 64).split()[0])
 
     def test_exit_code_and_what_is_left_running(self):
-        process = self.start("(setsid sleep 1000 &) ; echo out; echo err >&2; exit 7")
-        self.assertEqual(self.ended(process), (b"out\nerr\n", 7 << 8))
-        process.stdin.close()
+        self.start("(setsid sleep 1000 &) ; echo out; echo err >&2; exit 7")
+        self.assertEqual(self.ended(), (b"out\nerr\n", 7 << 8))
 
     def test_the_actor_ends(self):
         process = self.start("echo begun; (setsid sleep 1000 &); sleep 1000")
-        self.assertEqual(process.stdout.readline(), b"begun\n")
+        self.assertEqual(self.outputs[0].readline(), b"begun\n")
         process.stdin.close()
-        self.assertEqual(self.ended(process), (b"", int(signal.SIGKILL)))
+        self.assertEqual(self.ended(), (b"", int(signal.SIGKILL)))
 
     def test_sigterm_reaches_all_and_is_waited_for(self):
         process = self.start("""sh -c 'trap "echo saved; exit 0" TERM; echo begun; while :; do sleep 0.05; done'; exit 3""")
-        self.assertEqual(process.stdout.readline(), b"begun\n")
+        self.assertEqual(self.outputs[0].readline(), b"begun\n")
         process.send_signal(signal.SIGTERM)
-        out, status = self.ended(process)
+        out, status = self.ended()
         self.assertIn(b"saved\n", out)
         self.assertEqual(status, int(signal.SIGTERM))
-        process.stdin.close()
+
+    def test_each_rank_ends_alone(self):
+        process = self.start("echo $RANK; test $RANK = 1 || exec sleep 1000; exit 1", ranks=3)
+        self.assertEqual(self.ended(1), (b"1\n", 1 << 8))
+        self.assertEqual([self.outputs[0].readline(), self.outputs[2].readline()], [b"0\n", b"2\n"])
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual([self.ended(0), self.ended(2)], [(b"", int(signal.SIGTERM))] * 2)
+        self.assertEqual(process.wait(), 0)
 
 
 if __name__ == "__main__":
