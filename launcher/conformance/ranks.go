@@ -8,10 +8,12 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/driverio"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// ranksProgram is one rank. All meet at MASTER_ADDR, where rank 0 serves; then the last one fails while the others would go on. They print when SIGTERM reaches them.
+// ranksProgram is one rank. All meet at MASTER_ADDR, where rank 0 serves. In the first attempt the last one then loses its node, and rank 0 fails because its connection breaks,
+// long before Ray knows of the node. In the second one the last one fails while the others would go on. They print when SIGTERM reaches them.
 const ranksProgram = `import os, signal, socket, sys, time
 rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 assert os.environ["RAYCTL_NODES"] == "2" and os.environ["NODE_RANK"] == str(rank) and os.environ["LOCAL_RANK"] == "0" and size == 2
@@ -20,13 +22,25 @@ assert os.path.exists("lines.py"), os.getcwd()
 def end(*_):
     os.write(1, b"\nended")
     os._exit(0)
-signal.signal(signal.SIGTERM, end)
+def lose_node():
+    pid = os.getpid()
+    while open("/proc/%d/comm" % pid).read() != "raylet\n":
+        pid = int(open("/proc/%d/stat" % pid).read().rpartition(")")[2].split()[1])
+    os.kill(pid, signal.SIGKILL)
+    signal.pause()
+again = os.environ["RAYCTL_ATTEMPT"] == "2"
+if again:
+    signal.signal(signal.SIGTERM, end)
 address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-os.write(1, b"%d\r" % rank + bytes(range(256)) * 400)
+if again:
+    assert os.environ["RAYCTL_RESTART_REASON"] == "lost"
+    os.write(1, b"%d\r" % rank + bytes(range(256)) * 400)
 if rank == 0:
     server = socket.create_server(address)
     others = [server.accept()[0] for _ in range(size - 1)]
     met = sum(other.recv(1)[0] for other in others)
+    if not again:
+        sys.exit(3 + len(others[0].recv(1)))
     os.write(1, b"\nmet %d" % met)
     for other in others:
         other.sendall(b"!")
@@ -38,6 +52,8 @@ else:
         except ConnectionRefusedError:
             time.sleep(0.1)
     me.sendall(bytes([rank]))
+    if not again:
+        lose_node()
     me.recv(1)
 if rank == size - 1:
     sys.exit(7)
@@ -45,7 +61,8 @@ while True:
     signal.pause()
 `
 
-// ranks: a command runs on every required node, also where an elastic group has more. Each rank's bytes come once and in order, the first failure ends all, and its code is the run's.
+// ranks: a command runs on every required node, also where an elastic group has more. A lost node is the cluster's loss and not the job's, and the next attempt follows. Each rank's
+// bytes come once and in order, the first failure ends all, and its code is the run's.
 func ranks(t *testing.T, s *suite) {
 	sp := s.named(t, s.TwoGroups(), "exec "+python(ranksProgram))
 	sp.Job.Launch = spec.Launch{PerNode: 1, Groups: []string{"a", "b"}}
@@ -54,8 +71,12 @@ func ranks(t *testing.T, s *suite) {
 		b := &sp.Workers[1]
 		b.Replicas, b.MinReplicas, b.MaxReplicas = &most, &least, &most
 	}
+	sp.Job.Restarts.NodeFailure = 1
 	oc, out := s.run(t, sp, launcher.RunOptions{})
 	wantExit(t, oc.Receipt.Exit, "driver", "driver-failed", 7)
+	if all := oc.Receipt.Attempts; len(all) != 2 || all[0].Cause != runstate.CauseLost || !strings.HasPrefix(all[0].Message, "rank 1 on node ") || !strings.HasSuffix(all[0].Message, " ended: the node was lost") {
+		t.Errorf("the first attempt loses the node of rank 1: %s", mustJSON(t, all))
+	}
 	every := make([]byte, 256)
 	for i := range every {
 		every[i] = byte(i)

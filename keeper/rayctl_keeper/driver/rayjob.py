@@ -129,6 +129,11 @@ def user_command(entrypoint):
     return entrypoint[len(RANKS):] if entrypoint.startswith(RANKS) else entrypoint
 
 
+def has_ranks(job):
+    """Whether the job's command runs on every node."""
+    return job["entrypoint"].startswith(RANKS)
+
+
 def upload(dashboard, run_dir, packages):
     """Gives the cluster the packages that it does not have; returns the names of those that the run directory does not have either."""
     missing = []

@@ -21,7 +21,11 @@ import zlib
 
 PIECE = 64 << 10  # bytes of one answer of an actor: Ray keeps up to 100 KiB in the answer itself
 LATE = 0.1  # seconds after which a part of a line is shown, such as a progress bar or a question
-WAITS = 10.0  # seconds after which the output says that nodes are not free
+WAITS = 10.0  # seconds after which the output says that nodes are not there, or not free
+MISSES = 60.0  # seconds after which a node that is not there is a lost one: the keeper then waits for it, with the limits of the cluster file
+LOOK = 1.0  # between looks whether nodes are being taken away
+# This exit code, and a last line that ends so, tell the keeper that it was not the job that failed (keeper/rayctl_keeper/driver/rankloss.py).
+NODE_GONE, LOST, TAKEN = 76, "the node was lost", "the node is being taken away"
 VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ONEAPI_DEVICE_SELECTOR", "HABANA_VISIBLE_MODULES")
 OURS = ("RAYCTL_PIPE", "RAYCTL_COMMAND", "RAYCTL_RANKS", "RAYCTL_RANKS_JOB")
 SIGNALS = {int(number) for number in signal.Signals}  # a shell exits with 128 and the signal that has ended its command
@@ -29,6 +33,10 @@ SIGNALS = {int(number) for number in signal.Signals}  # a shell exits with 128 a
 
 class Refused(Exception):
     """Why the ranks cannot start."""
+
+    def __init__(self, message, code=1):
+        super().__init__(message)
+        self.code = code
 
 
 def write(data):
@@ -258,6 +266,8 @@ class Driver:
         self.rows, self.names, self.counts, self.actors, self.firsts = [], [], [], [], []
         self.lines, self.late, self.living = {}, {}, set()
         self.code, self.last, self.asked = 0, "", False
+        self.cut = []  # (node's number, its ranks that had not ended, why): nodes whose actor does not answer any more
+        self.taken = None  # number of the first node that is being taken away
 
     async def run(self):
         """Returns the exit code."""
@@ -269,10 +279,13 @@ class Driver:
         try:
             await self.reserve(ray)
             started = await self.begin(ray)
+            looking = asyncio.ensure_future(self.look_for_warnings())
             await asyncio.gather(*started, *(self.follow(i) for i in range(len(self.actors))))
+            looking.cancel()
         except Refused as error:
             say("rayctl: %s" % error)
-            return 1
+            return error.code
+        await self.judge()
         if self.last:
             say(self.last)
         return self.code
@@ -280,10 +293,7 @@ class Driver:
     async def reserve(self, ray):
         """Makes an actor for each node, with all that the node has."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-        while not self.rows:
-            self.rows = required(ray.nodes(), self.job["groups"])
-            if not self.rows:
-                await asyncio.sleep(0.5)
+        self.rows = await self.nodes(ray)
         self.names = called(self.rows)
         here, holder = ray.get_runtime_context().get_node_id(), ray.remote(Node)
         for row in self.rows:
@@ -294,6 +304,20 @@ class Driver:
             self.actors.append(holder.options(num_cpus=cpus, num_gpus=gpus, max_concurrency=4, max_restarts=0,
                                               scheduling_strategy=NodeAffinitySchedulingStrategy(row["NodeID"], soft=False)).remote())
         self.living = set(range(sum(self.counts)))
+
+    async def nodes(self, ray):
+        """The nodes that run ranks. Where one was lost before, and is not replaced, it is lost for this attempt, too."""
+        begin, said = self.loop.time(), False
+        while True:
+            rows = required(ray.nodes(), self.job["groups"])
+            if rows:
+                return rows
+            if self.loop.time() > begin + MISSES:
+                raise Refused("the ranks did not start, because not all of their nodes are there: " + LOST, NODE_GONE)
+            if self.loop.time() > begin + WAITS and not said:
+                said = True
+                say("rayctl: waiting for a node that is not there any more")
+            await asyncio.sleep(0.5)
 
     async def begin(self, ray):
         """Starts the ranks; returns what waits for that."""
@@ -319,7 +343,9 @@ class Driver:
         try:
             return await ref
         except (ray.exceptions.RayError, OSError) as error:
-            raise Refused("rank %d on node %s did not start: %s" % (self.firsts[i], self.names[i], first_line(error))) from None
+            if await self.is_lost(i):
+                raise Refused("%s did not start: %s" % (self.place(i, range(self.firsts[i], self.firsts[i] + self.counts[i])), LOST), NODE_GONE) from None
+            raise Refused("%s did not start: %s" % (self.place(i, [self.firsts[i]]), first_line(error))) from None
 
     async def follow(self, i):
         """Prints what the ranks of one node write, until they have ended."""
@@ -328,7 +354,7 @@ class Driver:
             try:
                 found = await self.actors[i].read.remote()
             except ray.exceptions.RayError as error:
-                self.lost(i, error, any(row["NodeID"] == self.rows[i]["NodeID"] and row["Alive"] for row in ray.nodes()))
+                self.cut_off(i, first_line(error))
                 return
             if not found:
                 return
@@ -354,26 +380,78 @@ class Driver:
         self.living.discard(rank)
         code, words = outcome(*end)
         if code:
-            self.failed(code, "rank %d on node %s %s" % (rank, self.names[i], words))
+            self.failed(code, "%s %s" % (self.place(i, [rank]), words))
 
-    def lost(self, i, error, alive):
+    def cut_off(self, i, why):
         mine = sorted(rank for rank in self.living if self.firsts[i] <= rank < self.firsts[i] + self.counts[i])
         for rank in mine:
             self.take(rank, b"")
             write(self.lines[rank].part())
         self.living.difference_update(mine)
-        ranks = "rank %d" % mine[0] if len(mine) == 1 else "ranks %d to %d" % (mine[0], mine[-1]) if mine else "no rank"
-        why = "Ray ended the process that runs them: " + first_line(error) if alive else "the node was lost"
-        self.failed(1, "%s on node %s ended: %s" % (ranks, self.names[i], why))
+        if mine:
+            self.cut.append((i, mine, why))
+            self.failed(1, "%s ended: Ray ended the process that runs them: %s" % (self.place(i, mine), why))
+
+    async def judge(self):
+        """When all have ended: a node that was lost is the cause, also where another rank has failed first because it lost its connection to it."""
+        if self.asked:
+            return
+        for i, ranks, _ in self.cut:
+            if await self.is_lost(i):
+                self.code, self.last = NODE_GONE, "%s ended: %s" % (self.place(i, ranks), LOST)
+                return
+        if self.taken is not None:
+            i = self.taken
+            self.code, self.last = NODE_GONE, "%s ended: %s" % (self.place(i, range(self.firsts[i], self.firsts[i] + self.counts[i])), TAKEN)
+
+    async def is_lost(self, i):
+        """Whether the node of an actor that does not answer is lost, too: Ray finds that out by its health check, a while after nobody listens there any more."""
+        import ray
+        row = self.rows[i]
+        while any(other["NodeID"] == row["NodeID"] and other["Alive"] for other in ray.nodes()):
+            try:
+                _, writer = await asyncio.wait_for(asyncio.open_connection(row["NodeManagerAddress"], row["NodeManagerPort"]), 2.0)
+                writer.close()
+                return False
+            except (OSError, asyncio.TimeoutError):
+                await asyncio.sleep(0.5)
+        return True
+
+    async def look_for_warnings(self):
+        """A node that Ray drains is going to be taken away, for example a pod that is evicted: its ranks need the others, so all are warned. Where this program's own node
+        is drained, too, the run itself ends: the keeper drains all nodes, and stops this program."""
+        import ray
+        state, here, before = ray._private.state.state, ray.get_runtime_context().get_node_id(), set()
+        while not self.asked and not self.code:
+            try:
+                drained = set(await self.loop.run_in_executor(None, state.get_draining_nodes))
+            except Exception as error:  # the head may be slow, and what has ended is seen elsewhere
+                say("rayctl: asking which nodes are being taken away: %s" % first_line(error))
+                return
+            leaving = [i for i, row in enumerate(self.rows) if row["NodeID"] in drained & before]  # twice: the keeper's drain goes from node to node
+            if leaving and here not in drained and not self.asked and not self.code:
+                self.taken = leaving[0]
+                say("rayctl: the node %s is being taken away: all ranks get SIGTERM" % self.names[leaving[0]])
+                self.end_all()
+                return
+            before = drained
+            await asyncio.sleep(LOOK)
+
+    def place(self, i, ranks):
+        """Ranks and their node, in words."""
+        return "%s on node %s" % ("rank %d" % ranks[0] if len(ranks) == 1 else "ranks %d to %d" % (ranks[0], ranks[-1]), self.names[i])
 
     def failed(self, code, sentence):
         """The first failure is that of all."""
         if self.code:
             return
         self.code, self.last = code, sentence
-        if not self.asked:
-            self.stop(False)
-            self.loop.call_later(self.job["grace"], self.stop, True)
+        if not self.asked and self.taken is None:
+            self.end_all()
+
+    def end_all(self):
+        self.stop(False)
+        self.loop.call_later(self.job["grace"], self.stop, True)
 
     def signalled(self, number):
         """Ray warns this program, which warns all ranks. What has not ended when the grace is over is killed with this program: its actors end with it."""
