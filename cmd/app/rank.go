@@ -20,10 +20,13 @@ func CheckRank(rank int, possible bool) error {
 	return nil
 }
 
-// OnlyRank is where output goes of which only one rank's is shown. prepares: the output begins with that of job.prepare.
-func OnlyRank(w io.Writer, rank int, prepares bool) io.Writer {
-	if rank == AllRanks {
-		return w
+// OfRanks is where output goes of which only one rank's is shown, or in which the numbers of all ranks have colours. prepares: the output begins with that of job.prepare.
+func OfRanks(w io.Writer, rank int, prepares, colors bool) io.Writer {
+	switch {
+	case rank != AllRanks:
+		return driverio.NewRankOutput(w, rank, prepares)
+	case colors:
+		return driverio.NewRankColors(w)
 	}
-	return driverio.NewRankOutput(w, rank, prepares)
+	return w
 }

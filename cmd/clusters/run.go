@@ -138,7 +138,8 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 		}
 	}
 	a.RememberLaunch(c)
-	watch, output, driver := watcher.New(a.UI), driverend.New(app.OnlyRank(o.output.Driver(a), o.rank, c.Spec.Job.Prepare != "")), &interrupt.Grace{Time: time.Duration(*c.Spec.Job.Grace)}
+	shown := app.OfRanks(o.output.Driver(a), o.rank, c.Spec.Job.Prepare != "", c.Spec.Job.Launch.On() && o.output.Text() && a.UI.ColorsOutput())
+	watch, output, driver := watcher.New(a.UI), driverend.New(shown), &interrupt.Grace{Time: time.Duration(*c.Spec.Job.Grace)}
 	watch.Allow(c.Spec.Job.Restarts)
 	actions := interrupt.Watch(ctx, a, o.onInterrupt, driver.Now)
 	outcome, err := launcher.Run(ctx, l, c.Spec, payload, launcher.RunOptions{

@@ -30,13 +30,14 @@ type logsOptions struct {
 	node, file string
 	rank       int
 	prepares   bool // the output begins with that of job.prepare
+	ranks      bool // the output is that of ranks
 	only       io.Writer
 }
 
-// to is where the output goes, in which --rank leaves one rank's.
+// to is where the output goes, in which --rank leaves one rank's, and which has colours for ranks on a terminal.
 func (o *logsOptions) to(a *app.App) io.Writer {
 	if o.only == nil {
-		o.only = app.OnlyRank(a.UI.Output(), o.rank, o.prepares)
+		o.only = app.OfRanks(a.UI.Output(), o.rank, o.prepares, o.ranks && a.UI.ColorsOutput())
 	}
 	return o.only
 }
@@ -120,6 +121,7 @@ func runLogs(ctx context.Context, a *app.App, o *logsOptions) error {
 	}
 	s, err := c.Status(ctx)
 	o.prepares = s.Job != nil && s.Job.Prepare != nil
+	o.ranks = s.Job != nil && o.job == "" && o.node == "" && driverio.HasRanks(s.Job.Entrypoint)
 	switch {
 	case errors.Is(err, launcher.ErrNotFound) && o.sole:
 		return launcher.Fail(runstate.CodeSpec, err, fmt.Sprintf("`rayctl ls` shows yours, and `rayctl logs -c CLUSTER %s` shows the output of a job", c.ID), "no cluster named %q", string(c.ID))
@@ -127,7 +129,7 @@ func runLogs(ctx context.Context, a *app.App, o *logsOptions) error {
 		return err
 	case o.attempt > s.Attempt:
 		return launcher.Fail(runstate.CodeSpec, nil, "give one up to that, or leave --attempt out", "%s has no attempt %d, and its last one is %d", c.ID, o.attempt, s.Attempt)
-	case o.rank != app.AllRanks && (s.Job == nil || o.job != "" || !driverio.HasRanks(s.Job.Entrypoint)):
+	case o.rank != app.AllRanks && !o.ranks:
 		return launcher.Fail(runstate.CodeSpec, nil, "leave out --rank", "%s has no job of its own that runs on every node, and so no ranks", c.ID)
 	case s.Phase.Ended():
 		return recordLogs(ctx, a, o, c)

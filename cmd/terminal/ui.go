@@ -25,6 +25,8 @@ type UI struct {
 	color bool
 	width func() int
 
+	outColor bool
+
 	text     string    // of the live line; "": none
 	since    time.Time // start of its elapsed time
 	rows     []string  // below the live line
@@ -55,7 +57,7 @@ const (
 
 // NewUI makes the UI of these streams, in colour on a terminal that the environment does not exclude.
 func NewUI(s *Streams, getenv func(string) string) *UI {
-	u := &UI{s: s, color: s.ErrTTY && colored(getenv), width: func() int { return 80 }}
+	u := &UI{s: s, color: s.ErrTTY && colored(getenv), outColor: s.OutTTY && colored(getenv), width: func() int { return 80 }}
 	if f, ok := s.Err.(*os.File); ok {
 		u.width = func() int {
 			w, _, err := term.GetSize(int(f.Fd()))
@@ -72,6 +74,9 @@ func NewUI(s *Streams, getenv func(string) string) *UI {
 func colored(getenv func(string) string) bool {
 	return getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
 }
+
+// ColorsOutput reports whether what is printed to stdout may have colours.
+func (u *UI) ColorsOutput() bool { return u.outColor }
 
 // painted is a word in a colour.
 func painted(c Color, s string) string { return "\x1b[" + string(c) + "m" + s + "\x1b[0m" }
