@@ -31,8 +31,8 @@ func main() {
 
 func run() error {
 	runs := flag.Int("n", 5, "runs of each side")
-	only := flag.String("only", "", "measure only those whose name matches this `REGEXP`: submit jobs latency lines longline pack run version unchanged")
-	slurm := flag.Bool("slurm", false, "measure on private Slurm clusters instead (make bench-slurm): nodes2 nodes4 nodes8 requests tunnel elastic early warned unchanged")
+	only := flag.String("only", "", "measure only those whose name matches this `REGEXP`: submit jobs latency lines longline pack run ranks install version unchanged")
+	slurm := flag.Bool("slurm", false, "measure on private Slurm clusters instead (make bench-slurm): nodes2 nodes4 nodes8 requests tunnel elastic early warned ranks unchanged")
 	kube := flag.Bool("kuberay", false, "measure on a private Kubernetes instead (make bench-kuberay): life interrupt latency package minute elastic early unchanged")
 	rayctl := flag.String("rayctl", "bin/rayctl", "the `PROGRAM` to measure")
 	base := flag.String("base", "", "an earlier rayctl, the `PROGRAM` with which \"unchanged\" compares; without it that is not measured")

@@ -22,6 +22,7 @@ func Local() []Measure {
 		{"longline", measureLongLine},
 		{"pack", measurePack},
 		{"run", measureRun},
+		{"ranks", measureRanks},
 		{"install", measureInstall},
 		{"version", measureVersion},
 		{Unchanged, measureUnchanged},

@@ -21,7 +21,7 @@ func Measures() (all []measure.Measure) {
 	for _, nodes := range []int{2, 4, 8} {
 		all = append(all, measure.Measure{Name: fmt.Sprintf("nodes%d", nodes), Run: func(ctx context.Context, b *measure.Bench) ([]measure.Row, error) { return slurmLife(ctx, b, nodes) }})
 	}
-	return append(all, measure.Measure{Name: "requests", Run: measureRequests}, measure.Measure{Name: "elastic", Run: measureElastic}, measure.Measure{Name: "early", Run: measureEarly}, measure.Measure{Name: "warned", Run: measureWarned},
+	return append(all, measure.Measure{Name: "requests", Run: measureRequests}, measure.Measure{Name: "elastic", Run: measureElastic}, measure.Measure{Name: "early", Run: measureEarly}, measure.Measure{Name: "warned", Run: measureWarned}, measure.Measure{Name: "ranks", Run: measureRanks},
 		measure.Measure{Name: measure.Unchanged, Run: measureUnchangedOnSlurm}, measure.Measure{Name: "tunnel", Run: measureTunnel})
 }
 
