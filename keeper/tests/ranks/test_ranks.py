@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import unittest
@@ -64,6 +65,30 @@ class Nodes(unittest.TestCase):
 
     def test_hostfile(self):
         self.assertEqual(main.hostfile(["a", "b", "a"], [2, 1, 2]), "a slots=4\nb slots=1\n")
+
+
+class Ports(unittest.TestCase):
+    def held(self, *ports):
+        """One of these that are free is held by a node's actor; the number, and whether it listens."""
+        node = main.Node()
+        number = node.port("127.0.0.1", "%d-%d" % ports if ports else "")
+        self.addCleanup(node.held.close)
+        return number
+
+    def test_of_the_sites_range(self):
+        last = self.held()
+        self.assertIn(self.held(last - 20, last), range(last - 20, last))  # the last one is taken
+        with self.assertRaisesRegex(OSError, "no port of %d-%d is free" % (last, last)):
+            self.held(last, last)
+
+    def test_rank_0_can_have_it(self):
+        number = self.held()
+        with socket.socket() as server:
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            server.bind(("127.0.0.1", number))
+            server.listen()
+            with socket.socket() as other, self.assertRaises(OSError):
+                other.bind(("127.0.0.1", number))
 
 
 class Records(unittest.TestCase):
