@@ -442,11 +442,11 @@ class Driver:
         return "%s on node %s" % ("rank %d" % ranks[0] if len(ranks) == 1 else "ranks %d to %d" % (ranks[0], ranks[-1]), self.names[i])
 
     def failed(self, code, sentence):
-        """The first failure is that of all."""
-        if self.code:
+        """The first failure is that of all. How ranks end that were asked to is of no interest."""
+        if self.code or self.asked:
             return
         self.code, self.last = code, sentence
-        if not self.asked and self.taken is None:
+        if self.taken is None:
             self.end_all()
 
     def end_all(self):
