@@ -119,8 +119,11 @@ def share(row, per_node, reserved):
 
 
 def devices(ids, local, count):
-    """The part of the node's GPUs, as Ray gives them, that is for one of its ranks."""
+    """The part of the node's GPUs, as Ray gives them, that is for one of its ranks. Ray gives them in any order, if they were used before: the first rank has the first one."""
     parts = ids.split(",")
+    if all(part.isdigit() for part in parts):
+        parts.sort(key=int)
+        ids = ",".join(parts)
     if not ids or len(parts) % count and count % len(parts):
         return ids
     first = local * len(parts) // count

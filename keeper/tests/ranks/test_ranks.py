@@ -60,7 +60,8 @@ class Nodes(unittest.TestCase):
 
     def test_devices(self):
         self.assertEqual([main.devices("3,1,GPU-a,0", i, 2) for i in range(2)], ["3,1", "GPU-a,0"])
-        self.assertEqual([main.devices("3,1", i, 4) for i in range(4)], ["3", "3", "1", "1"])
+        self.assertEqual([main.devices("10,9", i, 4) for i in range(4)], ["9", "9", "10", "10"])
+        self.assertEqual(main.devices("2,0,1", 0, 1), "0,1,2")
         self.assertEqual(main.devices("0,1", 0, 1), "0,1")
 
     def test_hostfile(self):
