@@ -66,6 +66,8 @@ type Substrate struct {
 	InsteadOf map[string]string
 	// PackagesKey is the key of the section with the packages that the launcher installs beside Ray; "" if it installs none.
 	PackagesKey string
+	// Environment is where that key's value is, in a file with defaults; nil for a file whose nodes run in an environment that the launcher does not make. May be nil.
+	Environment func(s *ClusterSpec) *Requirements
 
 	// SharesFilesystem reports whether the nodes have the client's directories; nil means that they do not.
 	SharesFilesystem func(s *ClusterSpec) bool

@@ -272,7 +272,8 @@ type Job struct {
 	// Pip are requirements that Ray installs with pip for this job on every node (pip of runtime_env): a list, or the name of a requirements file, which
 	// is read on the client as Ray's SDK does, with the files that its -r lines name by a relative path; relative to the file. Local paths in requirements
 	// (-e ., ./vendor/x.whl, --find-links ./wheels, -c constraints.txt) are relative to the file, too: the nodes take what is below workingDir from there
-	// (Ray 2.10 and later), and elsewhere they need to have the client's directories. Excludes uv.
+	// (Ray 2.10 and later), and elsewhere they need to have the client's directories. `run` on this machine installs them in the environment that rayctl
+	// makes and keeps, as local.packages, unless a line has a local path or ray.python is set. Excludes uv.
 	Pip Requirements `json:"pip,omitzero" path:"client"`
 	// Uv are requirements that Ray installs with uv for this job on every node (uv of runtime_env): a list, or the name of a requirements file, as for pip. Excludes pip.
 	Uv Requirements `json:"uv,omitzero" path:"client"`

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/clientfiles"
 	"github.com/rayctl/rayctl/launcher/spec/ignored"
 )
 
@@ -27,6 +28,7 @@ var Substrate = spec.Register(&spec.Substrate{
 	Validate:         validate,
 	Unused:           unused,
 	PackagesKey:      "local.packages",
+	Environment:      environment,
 	Ignored:          IgnoredHere,
 	SharesFilesystem: func(*spec.ClusterSpec) bool { return true },
 	ExecHere:         true,
@@ -56,10 +58,18 @@ func Source(s spec.Sections) string {
 // SourceIn is a MountSource's Sections with this directory.
 func SourceIn(path string) spec.Sections { return spec.Sections{Name: &mount{Local: path}} }
 
-// Packages are those that environments which rayctl makes for the file have beside Ray.
+// Packages are those that environments which rayctl makes for the file have beside Ray, once their files are read.
 func Packages(s *spec.ClusterSpec) []string {
 	if c := Of(s); c != nil {
-		return c.Packages
+		return c.Packages.Packages
+	}
+	return nil
+}
+
+// environment is what an environment that rayctl makes for the file has beside Ray; nil if rayctl makes none, or the section is missing.
+func environment(s *spec.ClusterSpec) *spec.Requirements {
+	if c := Of(s); c != nil && s.Ray.Python == "" {
+		return &c.Packages
 	}
 	return nil
 }
@@ -68,6 +78,12 @@ func Packages(s *spec.ClusterSpec) []string {
 func NoUv(s *spec.ClusterSpec) bool {
 	c := Of(s)
 	return c != nil && c.Uv != nil && !*c.Uv
+}
+
+// NoLock reports whether rayctl's lock of Ray does not count.
+func NoLock(s *spec.ClusterSpec) bool {
+	c := Of(s)
+	return c != nil && c.Lock != nil && !*c.Lock
 }
 
 // MaxNodes is how many nodes a cluster may begin with; 0: as many as the machine is fit for.
@@ -93,20 +109,27 @@ func OnThisMachine(s *spec.ClusterSpec) {
 }
 
 func validate(v *spec.Validator, s *spec.ClusterSpec) {
-	packages := Packages(s)
+	var packages spec.Requirements
+	if c := Of(s); c != nil {
+		packages = c.Packages
+	}
 	if s.Launcher == Name {
 		ValidateHere(v, s)
 	}
-	v.FailIf(s.Launcher == Name && len(packages) > 0 && s.Ray.Python != "", "local.packages",
+	v.FailIf(s.Launcher == Name && !packages.IsZero() && s.Ray.Python != "", "local.packages",
 		"install them in the environment of ray.python yourself and give --set 'local.packages=[]', or leave ray.python out",
 		"rayctl installs packages only in environments that it makes")
 	v.FailIf(MaxNodes(s) < 0, "local.maxNodes", "leave it out for the default", "%d is negative", MaxNodes(s))
-	for i, p := range packages {
-		v.FailIf(p == "" || strings.HasPrefix(p, "-"), fmt.Sprintf("local.packages[%d]", i), "write it like jax==0.7.0", "%q is not a package", p)
+	for i, p := range packages.Packages {
+		option := strings.HasPrefix(p, "-") && !ofAList.MatchString(p) && clientfiles.Origin(p) == ""
+		v.FailIf(p == "" || option, fmt.Sprintf("local.packages[%d]", i), "write it like jax==0.7.0; other options stand in a requirements file", "%q is not a package", p)
 		v.FailIf(withPassword.MatchString(p), fmt.Sprintf("local.packages[%d]", i), "write the address without it, and the password into ~/.netrc",
 			"a password stands in an address, which the cluster's record and the installer's command line show to others")
 	}
 }
+
+// ofAList matches the options that a list may have. Lines of a file, which Validate sees once they are read, may have all.
+var ofAList = regexp.MustCompile(`^(-r|-c|-e|-f|--requirement|--constraint|--editable|--find-links)[\s=]*\S`)
 
 // withPassword is an address with a user and a password.
 var withPassword = regexp.MustCompile(`://[^/@\s]*:[^/@\s]*@`)
@@ -127,9 +150,13 @@ func IgnoredHere(s *spec.ClusterSpec) []string {
 
 // unused is about packages, which only this launcher installs.
 func unused(s *spec.ClusterSpec, in *spec.Substrate) string {
-	packages := Packages(s)
-	if len(packages) == 0 {
+	c := Of(s)
+	if c == nil || c.Packages.IsZero() {
 		return ""
+	}
+	packages := c.Packages.Packages
+	if c.Packages.File != "" {
+		packages = []string{c.Packages.File}
 	}
 	return fmt.Sprintf("local.packages (%s) are not installed by the %s launcher: %s must have them, or give them in job.runtimeEnv (pip)",
 		strings.Join(packages, ", "), in.Name, in.Python)

@@ -35,6 +35,15 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// TestPackages: lists have the options that name files; lines of files, which have their origin behind them, may have all.
+func TestPackages(t *testing.T) {
+	for _, text := range []string{"requirements.txt", "[-r requirements.txt, -c pins.txt, -e ., 'ray[train]']", "['--extra-index-url https://example.org/simple  # r.txt:4']", "uv.lock"} {
+		if err := spec.Validate(mustDecode(t, "launcher: local\nlocal: {packages: "+text+"}")); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // TestIgnored: what has no use on this machine is named once, with the reason; a file without it has no notes.
 func TestIgnored(t *testing.T) {
 	s := mustDecode(t, "head: {cpus: 1, gpus: 1, image: x}\nmounts: [{mountPath: /a, readOnly: true, source: {local: /a}}]\ngang: false\n"+

@@ -1,5 +1,7 @@
 package localspec
 
+import "github.com/rayctl/rayctl/launcher/spec"
+
 // cluster is what the launcher adds to the cluster file itself.
 type cluster struct {
 	// Local sets how to run Ray on this machine. Its presence chooses nothing: local is the default.
@@ -15,12 +17,16 @@ type mount struct {
 
 // Section sets how to run Ray on this machine.
 type Section struct {
-	// Packages are Python packages, as pip takes them, that rayctl installs beside Ray in the environment it makes, such as jax==0.7.0
-	// or ray[train]. An error with ray.python, whose environment is yours. Default: none.
-	Packages []string `json:"packages,omitempty"`
+	// Packages are Python packages that rayctl installs beside Ray in the environment it makes: a list, as pip takes them, such as jax==0.7.0, ray[train], -e . or
+	// -r requirements.txt; or the name of a requirements file, of a pyproject.toml (its dependencies), or of a uv.lock (which uv installs as it is, without
+	// development groups). Relative to the file. An error with ray.python, whose environment is yours. Default: none.
+	Packages spec.Requirements `json:"packages,omitzero" path:"client"`
 	// Uv says whether uv installs the packages: the one in PATH, else one that rayctl fetches once from the package index that pip uses. false: pip
 	// installs. Default: true.
 	Uv *bool `json:"uv,omitempty"`
+	// Lock says whether Ray and what it needs have the versions and the SHA-256 sums with which rayctl tested this version of Ray, where it has a lock for it.
+	// false: the newest that the index has. Default: true.
+	Lock *bool `json:"lock,omitempty"`
 	// TmpDir is the directory below which each node makes its short temporary directory (Ray's sockets allow paths of about 100
 	// characters). Default: TMPDIR, or /tmp.
 	TmpDir string `json:"tmpDir,omitempty" path:"client"`

@@ -202,7 +202,7 @@ func (l *Launcher) plan(ctx context.Context, c *cluster, s *spec.ClusterSpec, p 
 }
 
 func (l *Launcher) environment(s *spec.ClusterSpec, progress func(launcher.Progress)) rayenv.Options {
-	o := rayenv.Options{Python: s.Ray.Python, Version: s.Ray.Version, Packages: localspec.Packages(s), NoUv: localspec.NoUv(s), CacheDir: l.cacheDir}
+	o := rayenv.Options{Python: s.Ray.Python, Version: s.Ray.Version, Packages: localspec.Packages(s), NoUv: localspec.NoUv(s), NoLock: localspec.NoLock(s), CacheDir: l.cacheDir}
 	if progress != nil {
 		o.Progress = notes(progress)
 		o.Detail = func(text string) { progress(launcher.Progress{Text: text, Detail: true}) }

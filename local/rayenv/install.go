@@ -2,21 +2,26 @@ package rayenv
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec/clientfiles"
 )
 
 // make builds the environment from nothing. The children inherit the lock: if this process is killed, nobody else begins
@@ -29,12 +34,11 @@ func (m managed) make(ctx context.Context, lock *os.File) error {
 		return writeFailed(m.dir, err)
 	}
 	begun := time.Now()
-	m.progress(fmt.Sprintf("making a Python environment with %s (once; kept in %s)", strings.Join(m.requirements, ", "), m.dir))
+	m.progress(fmt.Sprintf("making a Python environment with %s (once; kept in %s)", shown(m.requirements), m.dir))
 	tool := m.installer(ctx)
-	for _, argv := range m.steps(tool.path) {
-		if err := m.run(ctx, lock, argv, tool.env); err != nil {
-			return err
-		}
+	in := installation{managed: m, lockFile: lock, tool: tool}
+	if err := in.install(ctx); err != nil {
+		return err
 	}
 	text, err := json.Marshal(note{Requirements: m.requirements, Python: m.python.minor(), Dir: m.dir})
 	if err != nil {
@@ -47,62 +51,223 @@ func (m managed) make(ctx context.Context, lock *os.File) error {
 	return nil
 }
 
-// steps are the commands that make the environment, with uv or, where that is "", with pip. -I keeps PYTHONPATH and the user's site packages out; pip's and uv's own
-// variables (PIP_*, UV_*, proxies) count. The environment has pip in both cases, and is compiled, as pip does by itself: where PYTHONDONTWRITEBYTECODE is set, as in many
-// containers, each of a node's twenty processes would compile Ray anew, which takes it twice the processor time.
-func (m managed) steps(uv string) [][]string {
-	if uv != "" {
-		from := m.python.Path
-		if from == "" {
-			from = m.python.minor()
-		}
-		return [][]string{
-			{uv, "venv", "--no-project", "--allow-existing", "--seed", "--python", from, m.dir},
-			append([]string{uv, "pip", "install", "--compile-bytecode", "--python", interpreterIn(m.dir), "--"}, m.requirements...),
-		}
-	}
-	return [][]string{
-		{m.python.Path, "-I", "-m", "venv", m.dir},
-		append([]string{interpreterIn(m.dir), "-I", "-m", "pip", "install", "--no-input", "--progress-bar=off", "--"}, m.requirements...),
-	}
+// installation makes one environment with one tool.
+type installation struct {
+	managed
+	lockFile *os.File
+	tool     installer
 }
 
-// run runs one step with env beside the user's variables, reports its progress, and turns its failure into one sentence.
-func (m managed) run(ctx context.Context, lock *os.File, argv, env []string) error {
+// Files in an environment, which show what was asked for.
+const (
+	lockedFile  = "rayctl-lock.txt"
+	wantedFile  = "rayctl-requirements.txt"
+	projectFile = "rayctl-uv-lock.txt"
+)
+
+// install makes the virtual environment, installs the lock with its hashes, and on top of it what else is wanted.
+func (in installation) install(ctx context.Context) error {
+	if err := in.run(ctx, in.venv()); err != nil {
+		return err
+	}
+	fromLock := false
+	if in.lock != "" {
+		var err error
+		if fromLock, err = in.installLock(ctx); err != nil {
+			return err
+		}
+	}
+	if fromLock && len(in.requirements) == 1 { // Ray alone, which the lock has
+		return nil
+	}
+	lines, err := in.withProjects(ctx)
+	if err != nil {
+		return err
+	}
+	before := distributions(in.dir)
+	if err := in.packages(ctx, wantedFile, strings.Join(lines, "\n")+"\n"); err != nil {
+		return err
+	}
+	if changed := replaced(before, distributions(in.dir)); fromLock && len(changed) > 0 {
+		in.progress("the packages change what rayctl's lock of Ray has: " + strings.Join(changed, ", "))
+	}
+	return nil
+}
+
+// venv is the command that makes the virtual environment, which has pip. -I keeps PYTHONPATH and the user's site packages out; pip's and uv's own variables (PIP_*,
+// UV_*, proxies) count.
+func (in installation) venv() []string {
+	if uv := in.tool.path; uv != "" {
+		return []string{uv, "venv", "--no-project", "--allow-existing", "--seed", "--python", in.from(), in.dir}
+	}
+	return []string{in.python.Path, "-I", "-m", "venv", in.dir}
+}
+
+// from is the interpreter, or its version, which uv then brings.
+func (in installation) from() string { return cmp.Or(in.python.Path, in.python.minor()) }
+
+// installLock installs the lock. It reports false, with a note, where the index does not have what the lock names. A file with another content is an error.
+func (in installation) installLock(ctx context.Context) (bool, error) {
+	err := in.packages(ctx, lockedFile, locked(in.lock, in.requirements), "--require-hashes")
+	switch why := fmt.Sprint(err); {
+	case err == nil:
+		return true, nil
+	case ctx.Err() == nil && lockMissing.MatchString(why):
+		in.progress("the package index does not have all that rayctl's lock of Ray names, so that the newest packages are installed, without hashes")
+		return false, nil
+	}
+	return false, err
+}
+
+// packages installs the lines of a requirements file that it writes into the environment.
+func (in installation) packages(ctx context.Context, name, lines string, options ...string) error {
+	file := filepath.Join(in.dir, name)
+	if err := os.WriteFile(file, []byte(lines), 0o600); err != nil {
+		return writeFailed(in.dir, err)
+	}
+	argv := []string{interpreterIn(in.dir), "-I", "-m", "pip", "install", "--no-input", "--progress-bar=off"}
+	if uv := in.tool.path; uv != "" {
+		argv = []string{uv, "pip", "install", "--python", interpreterIn(in.dir)}
+		if os.Getenv("PYTHONDONTWRITEBYTECODE") != "" { // as in many containers: each of a node's processes would compile Ray anew, at each start. pip compiles by itself
+			argv = append(argv, "--compile-bytecode")
+		}
+	}
+	return in.run(ctx, slices.Concat(argv, options, []string{"-r", file}))
+}
+
+// withProjects are the wanted lines, those of uv.lock files replaced by the requirements that uv exports from them.
+func (in installation) withProjects(ctx context.Context) ([]string, error) {
+	lines := slices.Clone(in.requirements)
+	for i, line := range lines {
+		lock := uvLock(line)
+		if lock == "" {
+			continue
+		}
+		if in.tool.path == "" {
+			return nil, launcher.Fail(runstate.CodeConfig, nil, "allow uv (local.uv), or write requirements with `uv export -o requirements.txt` and give these", "only uv can install %s, and pip installs here", lock)
+		}
+		file := filepath.Join(in.dir, projectFile)
+		argv := []string{in.tool.path, "export", "--quiet", "--frozen", "--no-emit-project", "--no-dev", "--no-header", "--python", in.from(), "--project", filepath.Dir(lock), "--output-file", file}
+		if err := in.run(ctx, argv); err != nil {
+			return nil, err
+		}
+		lines[i] = "-r " + strconv.Quote(file)
+	}
+	return lines, nil
+}
+
+func (in installation) interrupted(ctx context.Context) error {
+	return launcher.Fail(runstate.CodeInterrupted, ctx.Err(), "", "interrupted while installing %s", in.requirements[0])
+}
+
+// distributions are the versions of the packages in an environment, by name.
+func distributions(dir string) map[string]string {
+	out := map[string]string{}
+	found, err := filepath.Glob(filepath.Join(globQuoted(dir), "lib", "python*", "site-packages", "*.dist-info"))
+	if err != nil {
+		return out
+	}
+	for _, path := range found {
+		name, version, _ := strings.Cut(strings.TrimSuffix(filepath.Base(path), ".dist-info"), "-")
+		out[name] = version
+	}
+	return out
+}
+
+// globQuoted is a path whose characters mean themselves in a pattern.
+func globQuoted(path string) string {
+	return regexp.MustCompile(`[\\*?[]`).ReplaceAllString(path, `\$0`)
+}
+
+// replaced are the packages that have another version than before, as "protobuf 7.36.2 to 4.25.3".
+func replaced(before, after map[string]string) (out []string) {
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if now, ok := after[name]; ok && now != before[name] {
+			out = append(out, fmt.Sprintf("%s %s to %s", name, before[name], now))
+		}
+	}
+	return out
+}
+
+// run runs one step. Where the package index cannot be reached, uv tries again with what it has in its cache.
+func (in installation) run(ctx context.Context, argv []string) error {
+	why, err := in.step(ctx, argv)
+	if err == nil || ctx.Err() != nil {
+		return in.explain(ctx, why, err)
+	}
+	if in.tool.path == argv[0] && unreachable.MatchString(why) {
+		if _, again := in.step(ctx, append(slices.Clone(argv), "--offline")); again == nil {
+			in.detail("the package index cannot be reached: installed from uv's cache")
+			return nil
+		}
+	}
+	return in.explain(ctx, why, err)
+}
+
+// unreachable matches uv's reasons for which its cache may help.
+var unreachable = regexp.MustCompile(`(?i)error sending request|Request failed after|Failed to fetch|dns error|connection refused|operation timed out`)
+
+// step runs one command with the tool's variables beside the user's, reports its progress, and returns the reason of its failure as far as the command gave one.
+func (in installation) step(ctx context.Context, argv []string) (string, error) {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Env = append(os.Environ(), env...)
-	cmd.ExtraFiles = []*os.File{lock}
+	cmd.Env = append(os.Environ(), in.tool.env...)
+	cmd.ExtraFiles = []*os.File{in.lockFile}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // pip's children end with it
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	r, w := io.Pipe()
 	cmd.Stdout, cmd.Stderr = w, w
 	said := make(chan string)
-	go func() { said <- m.listen(r) }()
+	go func() { said <- in.listen(r) }()
 	err := cmd.Run()
 	_ = w.Close() // never fails (io.PipeWriter)
-	why := <-said
+	return <-said, err
+}
+
+// explain turns a step's failure into one sentence.
+func (in installation) explain(ctx context.Context, why string, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return launcher.Fail(runstate.CodeInterrupted, ctx.Err(), "", "interrupted while installing %s", m.requirements[0])
+		return in.interrupted(ctx)
 	case errors.Is(err, exec.ErrNotFound) || why == "":
 		why = err.Error()
 	}
-	return launcher.Fail(runstate.CodeConfig, err, hintFor(why), "cannot install %s: %s", strings.Join(m.requirements, ", "), why)
+	why = in.ofTheUser(why)
+	return launcher.Fail(runstate.CodeConfig, err, hintFor(why), "cannot install %s: %s", shown(in.requirements), why)
+}
+
+var (
+	uvPosition = regexp.MustCompile("in `[^`]*`(?: at position ([0-9]+))")
+	lineNumber = regexp.MustCompile(`(?:\(from line ([0-9]+) of [^)]*\)|: [^ ]*` + regexp.QuoteMeta(wantedFile) + `:([0-9]+):[0-9]+)`)
+)
+
+// ofTheUser names the user's file and line in place of the file that was written for the installer, or beside the package that is the reason.
+func (in installation) ofTheUser(why string) string {
+	text := strings.Join(in.requirements, "\n")
+	at := func(line string) string { return cmp.Or(clientfiles.Origin(line), "local.packages") }
+	if m := uvPosition.FindStringSubmatchIndex(why); m != nil {
+		if n, err := strconv.Atoi(why[m[2]:m[3]]); err == nil && n <= len(text) {
+			line := in.requirements[strings.Count(text[:n], "\n")]
+			return why[:m[0]] + "in " + at(line) + why[m[1]:]
+		}
+	}
+	if m := lineNumber.FindStringSubmatch(why); m != nil {
+		if n, err := strconv.Atoi(m[1] + m[2]); err == nil && 1 <= n && n <= len(in.requirements) {
+			return lineNumber.ReplaceAllLiteralString(why, " ("+at(in.requirements[n-1])+")")
+		}
+	}
+	return why + source(why, in.requirements)
 }
 
 // listen passes progress on and returns the installer's own reason of a failure, as far as it gave one.
 func (m managed) listen(r io.Reader) string {
-	var reason, last string
+	var failed reason
 	lines := bufio.NewReader(r)
 	for {
 		line, err := lines.ReadString('\n')
 		if line = strings.TrimSpace(line); line != "" {
-			last = line
-			if text, ok := strings.CutPrefix(line, "ERROR: "); ok && reason == "" { // pip's first is its reason, uv's is its last line
-				reason = text
-			}
+			failed.add(line)
 			if text := condense(line); text != "" {
 				m.detail(text)
 			}
@@ -111,10 +276,40 @@ func (m managed) listen(r io.Reader) string {
 			break
 		}
 	}
-	if reason == "" {
-		reason = last
+	return failed.String()
+}
+
+// reason is why an installer failed: pip's first line with ERROR, or uv's line with error and its causes; else the last line.
+type reason struct {
+	first, last string
+	causes      []string
+}
+
+func (r *reason) add(line string) {
+	r.last = line
+	text, pip := strings.CutPrefix(line, "ERROR: ")
+	if uv, ok := strings.CutPrefix(line, "error: "); ok {
+		text, pip = uv, true
 	}
-	return strings.TrimSuffix(strings.TrimPrefix(reason, "cause: "), ".")
+	if pip && r.first == "" {
+		r.first = text
+	}
+	if cause, ok := strings.CutPrefix(line, "cause: "); ok && r.first != "" {
+		r.causes = append(r.causes, cause)
+	}
+}
+
+func (r *reason) String() string {
+	said := []string{cmp.Or(r.first, r.last)}
+	switch n := len(r.causes); {
+	case n > 0 && strings.HasPrefix(r.first, "No solution found"):
+		said = r.causes[:1]
+	case n > 1:
+		said = append(said, r.causes[0], r.causes[n-1])
+	case n == 1:
+		said = append(said, r.causes[0])
+	}
+	return strings.TrimSuffix(strings.Join(said, ": "), ".")
 }
 
 var (
@@ -141,6 +336,8 @@ func hintFor(why string) string {
 	switch {
 	case strings.Contains(why, "No matching distribution"), strings.Contains(why, "satisfies the requirement"), strings.Contains(why, "not found in the package registry"):
 		return "check ray.version and local.packages, and whether this machine reaches the package index (PIP_INDEX_URL, proxies)"
+	case strings.Contains(why, "Hash mismatch"), strings.Contains(why, "DO NOT MATCH THE HASHES"):
+		return "the index has other files than PyPI; where it builds its own, local.lock: false takes what it has"
 	case strings.Contains(why, "No space left"):
 		return "free space there, or set XDG_CACHE_HOME to a larger disk"
 	default:

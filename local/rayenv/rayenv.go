@@ -3,9 +3,8 @@
 package rayenv
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/filelock"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec/clientfiles"
 	"github.com/rayctl/rayctl/launcher/trust"
 )
 
@@ -29,8 +29,11 @@ type Options struct {
 	Python string
 	// Version of Ray: asserted of the user's Python, installed otherwise. Empty: what Python has, or DefaultVersion.
 	Version string
-	// Packages are installed beside Ray, as pip takes them. An error with Python.
+	// Packages are installed beside Ray: lines of requirements as clientfiles.Environment makes them. An error with Python. Where Version is empty, the Ray that they
+	// pin counts.
 	Packages []string
+	// NoLock installs the newest packages that Ray allows, not those of rayctl's lock.
+	NoLock bool
 	// NoUv has pip install, not uv.
 	NoUv bool
 	// CacheDir holds the environments that rayctl makes, in envs/, and the uv that it brings.
@@ -67,6 +70,9 @@ func Ensure(ctx context.Context, o Options) (Env, error) {
 	if o.Python != "" {
 		return existing(ctx, o)
 	}
+	if err := o.sameRay(); err != nil {
+		return Env{}, err
+	}
 	o.Version = o.version()
 	if dir := o.made(); dir != "" {
 		return newEnv(interpreterIn(dir), o.Version, dir), nil
@@ -75,7 +81,9 @@ func Ensure(ctx context.Context, o Options) (Env, error) {
 	if err != nil {
 		return Env{}, err
 	}
-	m := managed{dir: o.dir(py.minor()), requirements: o.requirements(), python: py, uv: !o.NoUv, cacheDir: o.CacheDir, progress: o.Progress, detail: o.Detail}
+	m := managed{
+		dir: o.dir(py.minor()), requirements: o.requirements(), lock: o.lock(), python: py, uv: !o.NoUv, cacheDir: o.CacheDir, progress: o.Progress, detail: o.Detail,
+	}
 	if err := m.ensure(ctx); err != nil {
 		return Env{}, err
 	}
@@ -123,30 +131,38 @@ func (o Options) made() string {
 }
 
 func (o Options) version() string {
-	if o.Version == "" {
-		return DefaultVersion
-	}
-	return o.Version
+	pinned, _ := rayOf(o.Packages)
+	return cmp.Or(o.Version, pinned, DefaultVersion)
 }
 
-// requirements are what pip is asked for. Ray's job API needs the dashboard, which is in the extra "default".
+// sameRay refuses packages that pin another Ray than the wanted one.
+func (o Options) sameRay() error {
+	pinned, line := rayOf(o.Packages)
+	if o.Version == "" || pinned == "" || pinned == o.Version {
+		return nil
+	}
+	where := ""
+	if origin := clientfiles.Origin(line); origin != "" {
+		where = " (" + origin + ")"
+	}
+	return launcher.Fail(runstate.CodeConfig, nil, "leave ray.version out, or make them equal", "ray.version is %s, but the packages have Ray %s%s", o.Version, pinned, where)
+}
+
+// requirements are what is installed on top of the lock. Ray's job API needs the dashboard, which is in the extra "default".
 func (o Options) requirements() []string {
 	return append([]string{"ray[default]==" + o.Version}, o.Packages...)
 }
 
 // dir is named by what is in it, so that another wish makes another environment.
 func (o Options) dir(minor string) string {
-	packages := slices.Clone(o.Packages)
-	slices.Sort(packages)
-	sum := sha256.Sum256([]byte(strings.Join(slices.Compact(packages), "\n")))
-	name := fmt.Sprintf("ray-%s-%s-py%s", o.Version, hex.EncodeToString(sum[:])[:8], minor)
-	return filepath.Join(o.CacheDir, "envs", name)
+	return filepath.Join(o.CacheDir, "envs", fmt.Sprintf("ray-%s-%s-py%s", o.Version, keyOf(o.lock(), o.Packages), minor))
 }
 
 // managed is an environment that rayctl makes.
 type managed struct {
 	dir          string
 	requirements []string
+	lock         string // requirements with hashes that are installed first; "": none
 	python       python
 	uv           bool   // uv may install
 	cacheDir     string // where the uv is that rayctl brings; "": it brings none
@@ -173,7 +189,7 @@ func (m managed) ensure(ctx context.Context) error {
 	if complete(m.dir) {
 		return nil
 	}
-	lock, err := m.lock(ctx)
+	lock, err := m.acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -188,7 +204,7 @@ func (m managed) ensure(ctx context.Context) error {
 	return nil
 }
 
-func (m managed) lock(ctx context.Context) (*filelock.Lock, error) {
+func (m managed) acquire(ctx context.Context) (*filelock.Lock, error) {
 	if err := trust.MakeDir(filepath.Dir(m.dir)); err != nil {
 		return nil, writeFailed(m.dir, err)
 	}
@@ -240,6 +256,9 @@ func Check(ctx context.Context, o Options) (string, error) {
 	if o.Python != "" {
 		env, err := existing(ctx, o)
 		return fmt.Sprintf("Ray %s in %s", env.Version, env.Python), err
+	}
+	if err := o.sameRay(); err != nil {
+		return "", err
 	}
 	o.Version = o.version()
 	if dir := o.made(); dir != "" {

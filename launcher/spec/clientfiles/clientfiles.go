@@ -153,6 +153,9 @@ func (r *requirementsReader) file(file string) ([]string, error) {
 	if len(r.open) > 0 {
 		whence = "-r in " + r.open[len(r.open)-1] + " is relative to that file's directory"
 	}
+	if filepath.Base(file) == UvLock || filepath.Ext(file) == ".toml" {
+		return nil, &spec.Error{Path: r.key, Msg: file + " is no requirements file, and only `run` on this machine reads it", Hint: "`uv export -o requirements.txt` writes one"}
+	}
 	text, err := readText(r.key, "the requirements file", file, whence)
 	if err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ func Python(ctx context.Context, logf func(string, ...any)) (string, error) {
 		return "", fmt.Errorf("reading which packages the examples need: %w", err)
 	}
 	env, err := rayenv.Ensure(ctx, rayenv.Options{
-		Version: s.Ray.Version, Packages: localspec.Of(s).Packages, CacheDir: filepath.Join(filepath.Dir(cache), "xdg", "rayctl"),
+		Version: s.Ray.Version, Packages: localspec.Of(s).Packages.Packages, CacheDir: filepath.Join(filepath.Dir(cache), "xdg", "rayctl"),
 		Progress: func(text string) { logf("%s", text) },
 	})
 	return env.Python, err
