@@ -44,6 +44,9 @@ func runDoctor(ctx context.Context, a *app.App, o *doctorOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := c.ReadPackages(false); err != nil {
+		return err
+	}
 	l, err := a.Launcher(c)
 	if err != nil {
 		return err

@@ -162,7 +162,7 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 	fetched := fetch.Finish(untilAction(ctx, actions))
 	err = answerEnded(ctx, a, o, name, outcome, fetched)
 	if cause := outcome.Receipt.Exit.Cause; cause == runstate.CauseDriverFailed || cause == runstate.CausePrepareFailed {
-		output.HintMissing(a.UI)
+		output.HintMissing(a.UI, c.MakesEnvironment())
 	}
 	return err
 }
@@ -248,6 +248,9 @@ func loadRun(a *app.App, o *runOptions) (*config.Loaded, launcher.Launcher, erro
 		return nil, nil, err
 	}
 	if err := app.CheckRank(o.rank, c.Spec.Job.Launch.On()); err != nil {
+		return nil, nil, err
+	}
+	if err := c.ReadPackages(true); err != nil {
 		return nil, nil, err
 	}
 	if err := c.ReadJobFiles(false); err != nil {

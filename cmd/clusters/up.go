@@ -157,6 +157,9 @@ func loadUp(a *app.App, o *upOptions) (*config.Loaded, launcher.Launcher, error)
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := c.ReadPackages(false); err != nil {
+		return nil, nil, err
+	}
 	c.Spec.Job = app.JobOfUp(c.Spec)
 	l, err := a.Launcher(c)
 	return c, l, err

@@ -135,7 +135,7 @@ func TestMissingModule(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"numpy": "`--pip numpy` installs it on every node\n", "sklearn.svm": "no module sklearn: `--pip scikit-learn`", "cv2": "`--pip opencv-python-headless`",
+		"numpy": "`--pip numpy` installs it once, for all runs with it\n", "sklearn.svm": "no module sklearn: `--pip scikit-learn`", "cv2": "`--pip opencv-python-headless`",
 		"yaml": "`--pip PyYAML`", "PIL": "`--pip pillow`",
 	} {
 		apptest.Run(t, verbs, says(name, 1), []apptest.Line{

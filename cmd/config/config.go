@@ -179,6 +179,39 @@ func (l *Loaded) ReadJobFiles(elsewhere bool) error {
 	return l.Origins.Locate(clientfiles.ReadJob(&l.Spec.Job, l.dir, nodes))
 }
 
+// ReadPackages reads the files that describe the environment which the launcher makes for the nodes, if it makes one. Commands that launch call it first, before
+// ReadJobFiles. forJob: what pip or uv would install for the job goes into that environment, which is kept for the next run, unless it means something else on the
+// nodes.
+func (l *Loaded) ReadPackages(forJob bool) error {
+	packages := l.environment()
+	if packages == nil {
+		return nil
+	}
+	if err := clientfiles.Environment(spec.SubstrateOf(l.Spec.Launcher).PackagesKey, packages); err != nil {
+		return l.Origins.Locate(err)
+	}
+	if !forJob {
+		return nil
+	}
+	for _, of := range []*spec.Requirements{&l.Spec.Job.Pip, &l.Spec.Job.Uv} {
+		if installed := clientfiles.Installed(*of); installed != nil {
+			packages.Packages = append(packages.Packages, installed...)
+			*of = spec.Requirements{}
+		}
+	}
+	return nil
+}
+
+// MakesEnvironment reports whether the launcher makes the environment of the nodes, in which ReadPackages has it install the packages of a job.
+func (l *Loaded) MakesEnvironment() bool { return l.environment() != nil }
+
+func (l *Loaded) environment() *spec.Requirements {
+	if in := spec.SubstrateOf(l.Spec.Launcher); in.Environment != nil {
+		return in.Environment(l.Spec)
+	}
+	return nil
+}
+
 // defaultName names a cluster after the folder of its file.
 func (l *loader) defaultName(s *spec.ClusterSpec) {
 	if s.Name != "" {

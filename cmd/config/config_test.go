@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/spec/environ"
+	"github.com/rayctl/rayctl/local/localspec"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
@@ -283,6 +285,40 @@ func TestPackages(t *testing.T) {
 		t.Errorf("no such file: %v", err)
 	}
 	newFixture(t, files).fails("--pip: job.pip[0]: -r r.txt names a file that the nodes do not have", "", "--pip", "-r r.txt")
+}
+
+// TestReadPackages: on this machine a run's packages go into the environment that rayctl makes, unless they mean something else on the nodes or the environment is the
+// user's.
+func TestReadPackages(t *testing.T) {
+	files := map[string]string{
+		"rayctl.yaml": "local: {packages: [x]}\n", "r.txt": "a==1\n", "local.txt": "./y.whl\n", "y.whl": "", "plain.yaml": "{}\n",
+		"pyproject.toml": "[project]\ndependencies = [\n\"p\"]\n",
+	}
+	for args, want := range map[string]string{
+		"-r r.txt --pip c":                   "[x a==1  # r.txt:1 c] [] []",
+		"--uv c":                             "[x c] [] []",
+		"-r pyproject.toml":                  "[x p  # pyproject.toml:3] [] []",
+		"-r local.txt":                       "[x] [${RAY_RUNTIME_ENV_CREATE_WORKING_DIR}/y.whl] []",
+		"-f plain.yaml --python /v --pip c":  "[] [c] []",
+		"--launcher slurm --pip c -r r.txt":  "[] [a==1 c] []",
+		"--set local.packages=r.txt --pip c": "[a==1  # r.txt:1 c] [] []",
+	} {
+		l := newFixture(t, files).must("", append(strings.Fields(args), "--working-dir", ".")...)
+		if err := errors.Join(l.ReadPackages(true), l.ReadJobFiles(false)); err != nil {
+			t.Fatalf("%s: %v", args, err)
+		}
+		var packages []string
+		if l.Spec.Launcher == "local" {
+			packages = localspec.Packages(l.Spec)
+		}
+		if got := fmt.Sprint(packages, l.Spec.Job.Pip.Packages, l.Spec.Job.Uv.Packages); got != want {
+			t.Errorf("%s: %s, want %s", args, got, want)
+		}
+	}
+	l := newFixture(t, files).must("", "-r", "r.txt")
+	if err := l.ReadPackages(false); err != nil || len(localspec.Packages(l.Spec)) != 1 || l.Spec.Job.Pip.File == "" {
+		t.Errorf("a command without a job: %v, %v", localspec.Packages(l.Spec), err)
+	}
 }
 
 // TestRuntimeEnv: a runtime_env in Ray's own form goes over the file's job, and under the other flags.

@@ -15,8 +15,8 @@ import (
 
 // addPackages adds the flags for Python packages of a job.
 func addPackages(fs *pflag.FlagSet) {
-	addString(fs, "requirements", "r", "requirements `FILE` of packages that Ray installs for the job on every node (job.pip)")
-	addArray(fs, "pip", "", "`PACKAGE` that Ray installs for the job on every node, in addition to job.pip or job.uv")
+	addString(fs, "requirements", "r", "`FILE` of packages for the job (requirements.txt; on this machine also pyproject.toml, uv.lock): `run` on this machine keeps them installed, elsewhere Ray installs them (job.pip)")
+	addArray(fs, "pip", "", "`PACKAGE` for the job, in addition to job.pip or job.uv")
 	addArray(fs, "with", "", "the same as --pip, the name that uv uses: `PACKAGE`")
 	fs.Lookup("with").Hidden = true
 	addArray(fs, "uv", "", "`PACKAGE` that Ray installs with uv for the job on every node, in addition to job.uv")

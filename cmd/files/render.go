@@ -127,6 +127,9 @@ func rendered(a *app.App, o *renderOptions, c *config.Loaded) ([]launcher.File, 
 	if o.up {
 		c.Spec.Job = app.JobOfUp(c.Spec)
 	}
+	if err := c.ReadPackages(!o.up); err != nil {
+		return nil, err
+	}
 	if err := c.ReadJobFiles(false); err != nil {
 		return nil, err
 	}

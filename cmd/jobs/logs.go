@@ -160,7 +160,7 @@ func ownJobLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster,
 		}
 		a.UI.Note("%s", outcome.Receipt.Exit.Sentence())
 		if cause := outcome.Receipt.Exit.Cause; cause == runstate.CauseDriverFailed || cause == runstate.CausePrepareFailed {
-			output.HintMissing(a.UI)
+			output.HintMissing(a.UI, false)
 		}
 		return app.ExitOrNil(outcome.Receipt.Exit.Code)
 	}
@@ -223,7 +223,7 @@ func dashboardLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Conne
 		return err
 	}
 	if job.Status == dashboardclient.JobFailed {
-		output.HintMissing(a.UI)
+		output.HintMissing(a.UI, false)
 	}
 	return jobend.Outcome(a, job.Job, job.notStarted)
 }

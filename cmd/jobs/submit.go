@@ -134,7 +134,7 @@ func runSubmit(ctx context.Context, a *app.App, o *submitOptions) error {
 		return err
 	}
 	if done.Status == dashboardclient.JobFailed {
-		output.HintMissing(a.UI)
+		output.HintMissing(a.UI, false)
 	}
 	end := jobend.Outcome(a, done.Job, done.notStarted)
 	printReceipt(ctx, a, c, done.Job)

@@ -48,24 +48,28 @@ var packageOf = map[string]string{
 }
 
 // HintMissing names the flag that gives a failed driver the module that it misses, if its last output names one. There is no hint for
-// ray, which is the cluster's.
-func (o *Output) HintMissing(ui *terminal.UI) {
+// ray, which is the cluster's. kept: the packages of the job go into an environment that is kept.
+func (o *Output) HintMissing(ui *terminal.UI, kept bool) {
 	found := missingModule.FindAllStringSubmatch(o.last.String(), -1)
 	if len(found) == 0 {
 		return
 	}
 	module := found[len(found)-1][1]
+	where := "on every node"
+	if kept {
+		where = "once, for all runs with it"
+	}
 	extras := rayExtras.FindAllString(o.last.String(), -1)
 	switch {
 	case module == "ray":
 	case len(extras) > 0: // Ray's own message names all that the library needs
-		ui.Note("Python has no module %s: `--pip '%s'` installs what that part of Ray needs on every node", module, extras[len(extras)-1])
+		ui.Note("Python has no module %s: `--pip '%s'` installs what that part of Ray needs %s", module, extras[len(extras)-1], where)
 	case exists(module+".py") || exists(module):
 		ui.Note("%s is in this directory, but the driver does not search here: `--working-dir .` sends this directory to every node", module)
 	case exists("requirements.txt"):
-		ui.Note("Python has no module %s: `-r requirements.txt` installs what that file lists on every node, `--pip %s` that package alone", module, packageWith(module))
+		ui.Note("Python has no module %s: `-r requirements.txt` installs what that file lists %s, `--pip %s` that package alone", module, where, packageWith(module))
 	default:
-		ui.Note("Python has no module %s: `--pip %s` installs it on every node", module, packageWith(module))
+		ui.Note("Python has no module %s: `--pip %s` installs it %s", module, packageWith(module), where)
 	}
 }
 
