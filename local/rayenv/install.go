@@ -151,7 +151,7 @@ func (in installation) withProjects(ctx context.Context) ([]string, error) {
 		if err := in.run(ctx, argv); err != nil {
 			return nil, err
 		}
-		lines[i] = "-r " + strconv.Quote(file)
+		lines[i] = "-r " + projectFile // beside it
 	}
 	return lines, nil
 }

@@ -16,8 +16,8 @@ import (
 )
 
 var (
-	// localFile matches the absolute path of this machine in a line of requirements.
-	localFile = regexp.MustCompile(`^\s*(?:(?:--editable|--constraint|--requirement|--find-links|-e|-c|-r|-f)[\s=]*|[A-Za-z0-9._-]+(?:\[[^\]]*\])?\s*@\s*file://)?["']?(/[^\s;"'\[]+)`)
+	// localFile matches the absolute path of this machine in a line of requirements, which may be quoted.
+	localFile = regexp.MustCompile(`^\s*(?:(?:--editable|--constraint|--requirement|--find-links|-e|-c|-r|-f)[\s=]*|[A-Za-z0-9._-]+(?:\[[^\]]*\])?\s*@\s*file://)?(?:"(/[^"]+)"|'(/[^']+)'|(/[^\s;"'\[]+))`)
 	// pinnedRay matches a line that names one version of Ray.
 	pinnedRay = regexp.MustCompile(`^\s*ray\s*(?:\[[^\]]*\])?\s*==\s*([0-9][0-9A-Za-z.+]*)\s*(?:[;\\].*|--hash.*)?$`)
 	// lockedRay matches Ray in a uv.lock.
@@ -45,8 +45,20 @@ func rayOf(lines []string) (version, line string) {
 
 // uvLock is the uv.lock that a line names; "" if it names none.
 func uvLock(line string) string {
-	if m := localFile.FindStringSubmatch(line); m != nil && strings.HasPrefix(strings.TrimSpace(line), "-r") && filepath.Base(m[1]) == clientfiles.UvLock {
-		return m[1]
+	path, included := strings.CutPrefix(clientfiles.WithoutOrigin(line), "-r ")
+	if included && filepath.Base(path) == clientfiles.UvLock {
+		return path
+	}
+	return ""
+}
+
+// fileOf is the file or directory of this machine that a line names; "" if it names none.
+func fileOf(line string) string {
+	if lock := uvLock(line); lock != "" {
+		return lock
+	}
+	if m := localFile.FindStringSubmatch(line); m != nil {
+		return m[1] + m[2] + m[3] // one of them
 	}
 	return ""
 }
@@ -72,15 +84,14 @@ func keyOf(lock string, lines []string) string {
 	parts := make([]string, 0, len(lines))
 	for _, l := range lines {
 		text := clientfiles.WithoutOrigin(l)
-		m := localFile.FindStringSubmatch(text)
-		switch {
-		case m == nil:
+		switch file := fileOf(text); {
+		case file == "":
 		case editable.MatchString(text): // its code is used where it is
 			for _, name := range []string{"pyproject.toml", "setup.py", "setup.cfg"} {
-				text += " " + content(filepath.Join(m[1], name))
+				text += " " + content(filepath.Join(file, name))
 			}
 		default:
-			text += " " + content(m[1])
+			text += " " + content(file)
 		}
 		parts = append(parts, text)
 	}

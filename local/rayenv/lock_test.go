@@ -10,6 +10,8 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/clientfiles"
 	"github.com/rayctl/rayctl/test/raytest"
 )
 
@@ -152,6 +154,12 @@ func TestKey(t *testing.T) {
 		t.Error("code of an installed project does not count")
 	}
 	write("pins.txt", "numpy<2")
+	write("a b.txt", "1")
+	quoted := keyOf("", []string{`-c "` + dir + `/a b.txt"`})
+	write("a b.txt", "2")
+	if keyOf("", []string{`-c "` + dir + `/a b.txt"`}) == quoted {
+		t.Error("the content of a file with a space in its name does not count")
+	}
 	if keyOf("", lines) == key {
 		t.Error("another constraint is the same environment")
 	}
@@ -176,5 +184,42 @@ func TestRayOf(t *testing.T) {
 	_, err := Ensure(t.Context(), Options{Version: "2.60.0", Packages: []string{"ray==2.49.2  # r.txt:3"}})
 	if launcher.ExitCode(err) != runstate.CodeConfig || !strings.Contains(err.Error(), "ray.version is 2.60.0, but the packages have Ray 2.49.2 (r.txt:3)") {
 		t.Errorf("got %v (%d)", err, launcher.ExitCode(err))
+	}
+}
+
+// TestUvLock: what a uv.lock has is installed as it is, by uv alone.
+func TestUvLock(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "a 'project' ü")
+	m := tiny(t, hostileDir(t))
+	m.uv, m.cacheDir = true, filepath.Join(testCache(t), "tools")
+	tool := m.installer(t.Context())
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	project := "[project]\nname = \"p\"\nversion = \"1\"\nrequires-python = \">=3.10\"\ndependencies = [\"iniconfig<2.1\"]\n[dependency-groups]\ndev = [\"wcwidth\"]\n"
+	if err := os.WriteFile(filepath.Join(dir, "pyproject.toml"), []byte(project), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lock := exec.Command(tool.path, "lock", "--directory", dir)
+	lock.Env = append(os.Environ(), tool.env...)
+	if out, err := lock.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	in := spec.Requirements{File: filepath.Join(dir, "uv.lock"), Packages: []string{"toolz==1.0.0"}}
+	if err := clientfiles.Environment("local.packages", &in); err != nil {
+		t.Fatal(err)
+	}
+	m.requirements = in.Packages
+	if err := m.ensure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	have := distributions(m.dir)
+	if have["iniconfig"] != "2.0.0" || have["toolz"] != "1.0.0" || have["wcwidth"] != "" || have["p"] != "" {
+		t.Errorf("installed %v", have)
+	}
+	m.dir, m.uv = hostileDir(t), false
+	if err := m.ensure(t.Context()); err == nil || !strings.Contains(err.Error(), "only uv can install "+filepath.Join(dir, "uv.lock")) {
+		t.Errorf("with pip: %v", err)
 	}
 }

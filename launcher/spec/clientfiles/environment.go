@@ -24,6 +24,7 @@ const (
 var (
 	includes     = regexp.MustCompile(`^\s*(?:-r|--requirement\b)\s*=?\s*(.*?)\s*$`)
 	comment      = regexp.MustCompile(`(^|\s)#.*$`)
+	lockSum      = regexp.MustCompile(`  # [0-9a-f]{12}$`)
 	originMark   = regexp.MustCompile(`  # (\S.*:[0-9]+)$`)
 	namesFile    = regexp.MustCompile(`^[^\s=<>!~;@\[]+\.(txt|in|toml)$`)
 	hasPassword  = regexp.MustCompile(`://[^/@\s]*:[^/@\s]*@`)
@@ -82,8 +83,10 @@ func Origin(line string) string {
 	return ""
 }
 
-// WithoutOrigin is the line without its origin.
-func WithoutOrigin(line string) string { return originMark.ReplaceAllString(line, "") }
+// WithoutOrigin is the line without its origin, or the checksum of a uv.lock.
+func WithoutOrigin(line string) string {
+	return lockSum.ReplaceAllString(originMark.ReplaceAllString(line, ""), "")
+}
 
 // environmentReader reads what an environment of this machine has.
 type environmentReader struct{ requirementsReader }
