@@ -61,6 +61,7 @@ func (b bed) conformance() conformance.Config {
 			s.Workers[1].Resources = map[string]float64{"b": 1}
 			return s
 		},
+		WithGPU:   func(s *spec.ClusterSpec) { s.Head.GPUs = 1 },
 		Allocated: b.left, KillKeeper: b.killKeeper, KillKeeperProcess: b.killKeeperProcess, KeeperReturns: true, KillHead: b.killHead,
 		Hold: b.hold, FreezeDashboard: b.freezeDashboard, NameServiceAway: b.nameServiceAway,
 		HoldWorkers: b.holdWorkers, Elastic: true, PacksFirst: true,

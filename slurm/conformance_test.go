@@ -182,7 +182,7 @@ func (b *bed) leavesNothing(t *testing.T) {
 
 func (b *bed) config(t *testing.T) conformance.Config {
 	return conformance.Config{
-		Setting: b.setting(t), Spec: b.spec, TwoGroups: b.twoGroups, Allocated: b.allocated, KillKeeper: b.killKeeper, KillHead: b.killHead, KeepsJobs: true, Hold: b.hold,
+		Setting: b.setting(t), Spec: b.spec, TwoGroups: b.twoGroups, WithGPU: func(s *spec.ClusterSpec) { s.Head.GPUs = 1 }, Allocated: b.allocated, KillKeeper: b.killKeeper, KillHead: b.killHead, KeepsJobs: true, Hold: b.hold,
 		FreezeDashboard: b.freezeDashboard, Elastic: true, HoldWorkers: b.holdWorkers, PacksFirst: true,
 		Surfaces: b.surfaces, Story: b.story, Occupy: b.closePartition, Patience: patience,
 		Without: map[string]string{

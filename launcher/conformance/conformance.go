@@ -28,6 +28,8 @@ type Config struct {
 	Spec func() *spec.ClusterSpec
 	// TwoGroups returns a spec with two different groups of one node each: "a" with the head, and "b" with the Ray resource "b".
 	TwoGroups func() *spec.ClusterSpec
+	// WithGPU gives the node of Spec one GPU, behind which no device need be.
+	WithGPU func(*spec.ClusterSpec)
 	// Elastic is true if the groups of TwoGroups may be elastic.
 	Elastic bool
 	// Allocated lists what the substrate itself reports as allocated to the cluster: processes, jobs, pods, sockets,

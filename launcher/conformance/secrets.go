@@ -1,11 +1,14 @@
 package conformance
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,45 +19,84 @@ import (
 	"github.com/rayctl/rayctl/test/leak"
 )
 
-// seen checks on one cluster what another launch of its name gets, where its secrets are, and what is left when it is ended.
+// seen checks on one cluster what a framework's driver sees there and how it goes on, what another launch of its name gets, where its secrets are, and what is left
+// when it is ended.
 func seen(t *testing.T, s *suite) {
-	secret := "s3cr3t $(id) '\"" + randomHex(12)
-	sp := s.spec(t, python(`import hashlib, os, ray, time
-h = lambda: hashlib.sha256(os.environ["RAYCTL_TEST_SECRET"].encode()).hexdigest()
-ray.init(log_to_driver=False, logging_level="ERROR")
-@ray.remote(num_cpus=0)
-class Actor:
-    def h(self): return hashlib.sha256(os.environ["RAYCTL_TEST_SECRET"].encode()).hexdigest()
-a = Actor.remote()
-print("driver", h()); print("actor", ray.get(a.h.remote()), flush=True)
-time.sleep(600)`))
-	sp.Secrets = append(sp.Secrets, spec.Secret{Name: "RAYCTL_TEST_SECRET"})
+	tokens := map[string]string{"HF_TOKEN": "s3cr3t $(id) '\"" + randomHex(12), "WANDB_API_KEY": randomHex(20)}
+	sp := s.spec(t, "exec "+python(standIn))
+	s.WithGPU(sp)
+	sp.Job.Restarts.Driver = 1
+	for name := range tokens {
+		sp.Secrets = append(sp.Secrets, spec.Secret{Name: name})
+	}
 	payload := func(sp *spec.ClusterSpec) launcher.Payload {
 		p := payloadOf(sp)
-		p.Secrets["RAYCTL_TEST_SECRET"] = secret
+		maps.Copy(p.Secrets, tokens)
 		return p
 	}
 	id, err := s.l.Launch(s.context(t), sp, payload(sp))
 	if err != nil {
 		t.Fatal(err)
 	}
+	want := s.standsIn(t, id, tokens)
 	t.Run("another spec under the same name", func(t *testing.T) { s.conflict(t, id, sp, payload) })
-	t.Run("secrets", func(t *testing.T) { s.secrets(t, id, sp, secret) })
+	t.Run("secrets", func(t *testing.T) { s.secrets(t, id, sp, slices.Sorted(maps.Values(tokens))) })
+	t.Run("stand-in of a framework", func(t *testing.T) {
+		if got := string(s.savedLog(t, id)); got != want {
+			t.Errorf("the driver printed %q\nwant %q", got, want)
+		}
+	})
 	t.Run("terminate", func(t *testing.T) { s.terminated(t, id) })
 }
 
-// secrets checks that secrets reach drivers and actors and appear nowhere else: not in what the substrate shows or stores, not in
-// status or receipt, not in Ray's own description of the job. It ends the cluster.
-func (s *suite) secrets(t *testing.T, id launcher.ID, sp *spec.ClusterSpec, secret string) {
-	sum := sha256.Sum256([]byte(secret))
-	digest := hex.EncodeToString(sum[:])
-	if !s.printed(t, id, "actor "+digest) {
-		t.Fatalf("driver and actor did not get the secret: %s", s.savedNow(t, id))
+// standIn does what the drivers of RL frameworks do with what rayctl gives them, without one: it begins at its checkpoint in the output directory, tells the sizes and
+// when the run ends, and has tokens, in actors, too. Its first attempt is killed after it has saved.
+const standIn = `import hashlib, os, ray, signal, time
+ray.init(log_to_driver=False, logging_level="ERROR")
+@ray.remote(num_cpus=0)
+class Actor:
+    def tokens(self): return tokens()
+def tokens(): return [hashlib.sha256(os.environ[name].encode()).hexdigest() for name in ("HF_TOKEN", "WANDB_API_KEY")]
+actor = Actor.remote()
+of_actor = ray.get(actor.tokens.remote())
+checkpoint = os.path.join(os.environ["RAYCTL_OUTPUT_DIR"], "checkpoint")
+step = int(open(checkpoint).read()) if os.path.exists(checkpoint) else 0
+print("attempt", os.environ["RAYCTL_ATTEMPT"], os.environ["RAYCTL_RESTART_REASON"], "from step", step)
+print("nodes", os.environ["RAYCTL_GPU_NODES"], "GPUs", os.environ["RAYCTL_GPUS_PER_NODE"], "of", int(ray.cluster_resources()["GPU"]))
+print("ends", os.environ["RAYCTL_ENDS_AT"], os.environ["MLP_CURRENT_CAPACITY_BLOCK_EXPIRATION_TIMESTAMP"])
+print("tokens", *tokens(), *of_actor, flush=True)
+if step == 0:
+    with open(checkpoint, "w") as file: file.write("3")
+    os.kill(os.getpid(), signal.SIGKILL)
+print("goes on", flush=True)
+time.sleep(600)`
+
+// standsIn waits until the second attempt of the stand-in has gone on, and returns what both print.
+func (s *suite) standsIn(t *testing.T, id launcher.ID, tokens map[string]string) (want string) {
+	t.Helper()
+	if !s.printed(t, id, "goes on\n") {
+		t.Fatalf("the second attempt did not go on: %s", s.savedNow(t, id))
 	}
-	rays, keepers := s.token(t, id, launcher.Dashboard), s.token(t, id, launcher.Keeper)
+	st := s.until(t, id, "bounded", func(st launcher.Status) bool { return st.Deadlines.Max != nil })
+	digests := ""
+	for _, name := range []string{"HF_TOKEN", "WANDB_API_KEY"} {
+		sum := sha256.Sum256([]byte(tokens[name]))
+		digests += " " + hex.EncodeToString(sum[:])
+	}
+	of := fmt.Sprintf("nodes 1 GPUs 1 of 1\nends %d %[1]d\ntokens%s%[2]s\n", st.Deadlines.Max.Unix(), digests)
+	return "attempt 1  from step 0\n" + of + "attempt 2 driver-failed from step 3\n" + of + "goes on\n"
+}
+
+// secrets checks that secrets which have reached driver and actor appear nowhere else: not in what the substrate shows or stores, not in status or receipt, not in Ray's
+// own description of the job, which has their names at most. It ends the cluster.
+func (s *suite) secrets(t *testing.T, id launcher.ID, sp *spec.ClusterSpec, secrets []string) {
+	secrets = append(secrets, s.token(t, id, launcher.Dashboard), s.token(t, id, launcher.Keeper), secretOf(sp))
 	surfaces := s.Surfaces(t, id)
-	s.examine(t, id, surfaces, secret, rays, keepers, secretOf(sp))
+	s.examine(t, id, surfaces, secrets...)
 	surfaces["job API"] = s.jobDocument(t, id)
+	if n := bytes.Count(surfaces["job API"], []byte(`"RAYCTL_ENDS_AT"`)); n != 2 {
+		t.Errorf("the job API tells the environment of %d drivers, there were 2: %s", n, surfaces["job API"])
+	}
 	surfaces["status"] = mustJSON(t, s.until(t, id, "seen", func(launcher.Status) bool { return true }))
 	s.terminateNow(t, id)
 	if left := s.Allocated(t, id); len(left) > 0 {
@@ -72,7 +114,7 @@ func (s *suite) secrets(t *testing.T, id launcher.ID, sp *spec.ClusterSpec, secr
 	for _, f := range rendered {
 		surfaces["rendered "+f.Name] = f.Content
 	}
-	wantAbsent(t, surfaces, secret, rays, keepers, secretOf(sp))
+	wantAbsent(t, surfaces, secrets...)
 }
 
 func wantAbsent(t *testing.T, surfaces map[string][]byte, values ...string) {

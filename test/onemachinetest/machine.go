@@ -31,6 +31,9 @@ func Conformance(t *testing.T) conformance.Config {
 				{Name: "a"}, {Name: "b", NodeResources: spec.NodeResources{Resources: map[string]float64{"b": 1}}},
 			}}
 		},
+		WithGPU: func(s *spec.ClusterSpec) {
+			s.Head.GPUs, s.Env = 1, map[string]string{"CUDA_VISIBLE_DEVICES": "0"} // Ray counts what stands there
+		},
 		Elastic:         true,
 		Allocated:       here.Allocated,
 		KillKeeper:      here.KillKeeper,
