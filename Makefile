@@ -81,6 +81,11 @@ kubernetes-down: ## remove it, or what a killed test has left of it
 check-recipes: ## compare the templates for reinforcement learning with their frameworks: wheels of PyPI, sources of GitHub
 	GO=$(GO) test/recipes/check.sh
 
+.PHONY: kill-templates
+kill-templates: ## run templates and kill their drivers and nodes at random moments, ten times each: half an hour, not in CI (TEMPLATE=train KILLS='-kills.n 3 -kills.seed 7'; TEMPLATE=rllib brings 6 GB of torch); prints where each attempt began
+	scripts/prepare.sh test
+	$(GO) test -tags matrix -count 1 -timeout 2h -v -run '^TestKilledTemplates$$/^$(or $(TEMPLATE),(grpo|train|tune))$$' ./test/e2e -args $(KILLS)
+
 .PHONY: bench
 bench: build ## measure rayctl beside Ray's own command line, about 10 minutes (BENCH='-n 1 -only submit')
 	$(GO) run ./test/bench -rayctl $(BIN) $(BENCH)

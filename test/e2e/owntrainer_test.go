@@ -34,27 +34,42 @@ func blocksOf(t *testing.T, page string) map[string]string {
 // killDriver kills the Python process of an attempt's driver.
 func killDriver(t *testing.T, run, attempt, script string) {
 	t.Helper()
+	pid := driverProcess(t, run, attempt, script)
+	if pid == 0 {
+		t.Fatalf("no process of attempt %s of %s runs %s", attempt, run, script)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// driverProcess is the Python process of an attempt's driver, 0 if there is none.
+func driverProcess(t *testing.T, run, attempt, script string) int {
+	t.Helper()
+	found := processesOf(t, run, func(words []string, environ []byte) bool {
+		return len(words) > 1 && words[1] == script && bytes.Contains(environ, []byte("\x00RAYCTL_ATTEMPT="+attempt+"\x00"))
+	})
+	return append(found, 0)[0]
+}
+
+// processesOf are the processes of a run that fit.
+func processesOf(t *testing.T, run string, fits func(words []string, environ []byte) bool) (found []int) {
+	t.Helper()
 	environs, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range environs {
-		env, err := os.ReadFile(path)
+		environ, err := os.ReadFile(path)
 		command, err2 := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
-		words := strings.Split(string(command), "\x00")
-		if err != nil || err2 != nil || len(words) < 2 || words[1] != script || !bytes.Contains(env, []byte("\x00RAYCTL_RUN="+run+"\x00")) || !bytes.Contains(env, []byte("\x00RAYCTL_ATTEMPT="+attempt+"\x00")) {
+		if err != nil || err2 != nil || !bytes.Contains(environ, []byte("\x00RAYCTL_RUN="+run+"\x00")) || !fits(strings.Split(string(command), "\x00"), environ) {
 			continue
 		}
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if err == nil {
-			err = syscall.Kill(pid, syscall.SIGKILL)
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
+			found = append(found, pid)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return
 	}
-	t.Fatalf("no process of attempt %s of %s runs %s", attempt, run, script)
+	return found
 }
 
 // number is what stands behind a text in the output, the nth time from 0.

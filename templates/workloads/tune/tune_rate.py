@@ -17,6 +17,7 @@ def train(config):
         with checkpoint.as_directory() as directory:
             with open(os.path.join(directory, "state.json")) as file:
                 state = json.load(file)
+    print("trial", tune.get_context().get_trial_id(), "begins at step", state["step"], flush=True)
     rng = random.Random(state["step"])
     while state["step"] < config["steps"]:
         for _ in range(10):

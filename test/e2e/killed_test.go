@@ -1,0 +1,275 @@
+//go:build matrix
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var (
+	killCount = flag.Int("kills.n", 10, "how often each template is killed")
+	killSeed  = flag.Uint64("kills.seed", 0, "of the moments and of what is killed; 0: another one each time")
+)
+
+// killed is a template whose runs are killed.
+type killed struct {
+	template, script string
+	set              []string       // for init
+	begins           *regexp.Regexp // what an attempt prints where it begins: the trial, if there are some, and the step
+	done             string         // what the last attempt prints
+	// saved are the steps of the newest checkpoints in the output directory, by trial.
+	saved func(t *testing.T, out string) map[string]int
+}
+
+var killedTemplates = []killed{
+	{"grpo", "grpo.py", []string{"steps=4000"}, regexp.MustCompile(`(?m)^()beginning at step (\d+)$`), "step 3999 reward 1.00", savedByGRPO},
+	{"train", "train.py", []string{"steps=60"}, regexp.MustCompile(`(?m)()beginning at step (\d+)$`), "fitted: ", savedByTrain},
+	{"tune", "tune_rate.py", []string{"trials=4", "steps=60"}, regexp.MustCompile(`(?m)trial (\S+) begins at step (\d+)$`), "4 trials, the best has rate ", savedByTune},
+	{"rllib", "train.py", []string{"iterations=15"}, regexp.MustCompile(`(?m)^()beginning at iteration (\d+)$`), "iteration 15 return ", savedByRLlib},
+}
+
+// TestKilledTemplates runs templates as a user does, and kills the driver or a node at random moments. Each next attempt goes on from a checkpoint if there was one, each run ends
+// well, and nothing is left. It does not run in CI: `make kill-templates`.
+func TestKilledTemplates(t *testing.T) {
+	seed := *killSeed
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("seed %d", seed)
+	for i, k := range killedTemplates {
+		t.Run(k.template, func(t *testing.T) {
+			v := &victim{killed: k, user: exampleUser(t), random: rand.New(rand.NewPCG(seed, uint64(i)))}
+			for round := 1; v.kills < *killCount; round++ {
+				v.wholeRun(fmt.Sprintf("killed-%s-%d", k.template, round))
+			}
+			t.Logf("%s: killed %d times, %d of them with a checkpoint; %d resumed from it", k.template, v.kills, v.withCheckpoint, v.resumed)
+		})
+	}
+}
+
+// victim counts what has happened to the runs of one template.
+type victim struct {
+	killed
+	*user
+	random                         *rand.Rand
+	span                           time.Duration // kills come within this time after the begin of a driver
+	kills, withCheckpoint, resumed int
+}
+
+// wholeRun makes the template's files, runs them, kills until it has killed often enough or the run ends, and checks each attempt.
+func (v *victim) wholeRun(name string) {
+	dir, out := filepath.Join(v.dir, name), filepath.Join(v.dir, name, "out")
+	init := []string{"init", v.template, "--dir", dir}
+	for _, set := range v.set {
+		init = append(init, "--set", set)
+	}
+	v.want(0, init...)
+	temporary, err := os.MkdirTemp("", "k") // short, for Ray's sockets
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	defer os.RemoveAll(temporary)
+	ctx, cancel := context.WithTimeout(v.t.Context(), time.Hour)
+	defer cancel()
+	run := startScreen(v.t, v.command(ctx, "run", "-f", filepath.Join(dir, "rayctl.yaml"), "--name", name, "--output-dir", out, "--set", "local.tmpDir="+temporary,
+		"--set", "job.env.RAY_DEDUP_LOGS=0", "--set", "job.restarts.driver=100", "--set", "job.restarts.nodeFailure=100"), false)
+	defer func() { v.do("down", name, "--now") }()
+	ended := make(chan int, 1)
+	go func() { ended <- run.code() }()
+	var before []map[string]int // of each attempt's end, what was saved
+	code := -1
+	for attempt := 1; code < 0 && v.kills < *killCount; attempt++ {
+		code = v.untilDriver(name, attempt, ended)
+		if code >= 0 {
+			break
+		}
+		if code = v.moment(out, ended); code >= 0 {
+			break
+		}
+		before = append(before, v.kill(name, attempt, out))
+	}
+	if code < 0 {
+		code = <-ended
+	}
+	if code != 0 || !strings.Contains(run.String(), v.done) {
+		v.t.Fatalf("%s ended with exit code %d: %s", name, code, tail(run.String()))
+	}
+	v.wentOn(name, before)
+	v.nothingLeft(name, temporary)
+}
+
+// untilDriver waits for the driver of an attempt. It returns the exit code if the run ends, else -1.
+func (v *victim) untilDriver(name string, attempt int, ended <-chan int) int {
+	for end := time.Now().Add(2 * limit); time.Now().Before(end); {
+		if driverProcess(v.t, name, strconv.Itoa(attempt), v.script) != 0 {
+			return -1
+		}
+		select {
+		case code := <-ended:
+			return code
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	v.t.Fatalf("attempt %d of %s has no driver; %s", attempt, name, v.do("status", name).out)
+	return -1
+}
+
+// moment waits for a random one. The first one comes after a checkpoint; the others within twice that time.
+func (v *victim) moment(out string, ended <-chan int) int {
+	if v.span == 0 {
+		begun := time.Now()
+		eventually(v.t, "a checkpoint", func() bool { return len(v.saved(v.t, out)) > 0 })
+		v.span = 2 * time.Since(begun)
+		return -1
+	}
+	select {
+	case code := <-ended:
+		return code
+	case <-time.After(time.Duration(v.random.Int64N(int64(v.span)))):
+		return -1
+	}
+}
+
+// kill kills the driver or a node, and returns what was saved at that time.
+func (v *victim) kill(name string, attempt int, out string) map[string]int {
+	what := "the driver"
+	pid := driverProcess(v.t, name, strconv.Itoa(attempt), v.script)
+	if v.random.IntN(2) == 1 {
+		raylets := processesOf(v.t, name, func(words []string, _ []byte) bool { return filepath.Base(words[0]) == "raylet" })
+		if len(raylets) > 0 {
+			pid = raylets[v.random.IntN(len(raylets))]
+			what = fmt.Sprintf("one of %d nodes", len(raylets))
+		}
+	}
+	saved := v.saved(v.t, out)
+	if pid == 0 || syscall.Kill(pid, syscall.SIGKILL) != nil {
+		v.t.Logf("%s, attempt %d: nothing to kill, it was over", name, attempt)
+		return saved
+	}
+	v.kills++
+	if len(saved) > 0 {
+		v.withCheckpoint++
+	}
+	v.t.Logf("%s, attempt %d: kill %d, %s; saved: %v", name, attempt, v.kills, what, saved)
+	return saved
+}
+
+// wentOn checks where the attempts began: after each kill, the next one that came so far.
+func (v *victim) wentOn(name string, before []map[string]int) {
+	began := make([]map[string]int, len(before)+2)
+	for i := len(before); i >= 0; i-- {
+		began[i] = v.beginnings(name, i+1)
+		if i > 0 {
+			v.t.Logf("%s, attempt %d: saved %v, began at %v", name, i+1, before[i-1], began[i])
+		}
+		if len(began[i]) == 0 {
+			began[i] = began[i+1]
+		}
+	}
+	for i, saved := range before {
+		anew := len(began[i+1]) == 0
+		for trial, step := range began[i+1] {
+			anew = anew || step == 0 && saved[trial] > 0
+		}
+		switch {
+		case anew:
+			v.t.Errorf("%s: after kill %d, with %v saved, it began at %v", name, i+1, saved, began[i+1])
+		case len(saved) > 0:
+			v.resumed++
+		}
+	}
+}
+
+// beginnings are the steps at which an attempt began, by trial.
+func (v *victim) beginnings(name string, attempt int) map[string]int {
+	began := map[string]int{}
+	for _, m := range v.begins.FindAllStringSubmatch(v.do("logs", name, "--attempt", strconv.Itoa(attempt)).out, -1) {
+		if _, found := began[m[1]]; !found {
+			began[m[1]], _ = strconv.Atoi(m[2])
+		}
+	}
+	return began
+}
+
+// nothingLeft asks rayctl, the process table and the disk.
+func (v *victim) nothingLeft(name, temporary string) {
+	if list := v.want(0, "ls").out; strings.Contains(list, name) {
+		v.t.Errorf("%s is still there: %s", name, list)
+	}
+	if left := processesOf(v.t, name, func([]string, []byte) bool { return true }); len(left) > 0 {
+		v.t.Errorf("processes of %s: %v", name, left)
+	}
+	if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
+		v.t.Errorf("directories of %s: %v, %v", name, left, err)
+	}
+}
+
+func savedByGRPO(t *testing.T, out string) map[string]int {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(out, "checkpoint.json"))
+	if err != nil {
+		return nil
+	}
+	state := decode[[]any](t, string(text))
+	return map[string]int{"": int(state[0].(float64))}
+}
+
+func savedByTrain(t *testing.T, out string) map[string]int {
+	t.Helper()
+	return newest("", filepath.Join(out, "train", "checkpoint_*", "state.json"), nil)
+}
+
+func savedByRLlib(t *testing.T, out string) map[string]int {
+	t.Helper()
+	var found map[string]int
+	all, _ := filepath.Glob(filepath.Join(out, "checkpoints", "*"))
+	for _, path := range all {
+		if iteration, err := strconv.Atoi(filepath.Base(path)); err == nil {
+			found = map[string]int{"": max(found[""], iteration)}
+		}
+	}
+	return found
+}
+
+// savedByTune: the directory of a trial is train_<id>_<its number>_<parameters>.
+func savedByTune(t *testing.T, out string) map[string]int {
+	t.Helper()
+	found := map[string]int{}
+	trials, _ := filepath.Glob(filepath.Join(out, "tune", "train_*"))
+	for _, dir := range trials {
+		words := strings.Split(filepath.Base(dir), "_")
+		if len(words) > 2 {
+			found = newest(words[1]+"_"+words[2], filepath.Join(dir, "checkpoint_*", "state.json"), found)
+		}
+	}
+	return found
+}
+
+// newest adds the greatest step of the states that fit a pattern.
+func newest(trial, pattern string, found map[string]int) map[string]int {
+	states, _ := filepath.Glob(pattern)
+	for _, path := range states {
+		var state struct{ Step int }
+		text, err := os.ReadFile(path)
+		if err != nil || json.Unmarshal(text, &state) != nil {
+			continue // it is being written
+		}
+		if found == nil {
+			found = map[string]int{}
+		}
+		found[trial] = max(found[trial], state.Step)
+	}
+	return found
+}
