@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -64,7 +65,7 @@ type victim struct {
 	killed
 	*user
 	random                         *rand.Rand
-	span                           time.Duration // kills come within this time after the begin of a driver
+	start                          time.Duration // from the begin of the first driver to its first checkpoint
 	kills, withCheckpoint, resumed int
 }
 
@@ -88,17 +89,20 @@ func (v *victim) wholeRun(name string) {
 	defer func() { v.do("down", name, "--now") }()
 	ended := make(chan int, 1)
 	go func() { ended <- run.code() }()
-	var before []map[string]int // of each attempt's end, what was saved
-	code := -1
-	for attempt := 1; code < 0 && v.kills < *killCount; attempt++ {
-		code = v.untilDriver(name, attempt, ended)
-		if code >= 0 {
+	var before []map[string]int // of each attempt that was killed, what was saved
+	code, attempt := -1, 1
+	for v.kills < *killCount {
+		if code = v.untilDriver(name, attempt, ended); code >= 0 {
 			break
 		}
 		if code = v.moment(out, ended); code >= 0 {
 			break
 		}
-		before = append(before, v.kill(name, attempt, out))
+		saved, survived := v.kill(name, attempt, out)
+		if !survived {
+			before = append(before, saved)
+			attempt++
+		}
 	}
 	if code < 0 {
 		code = <-ended
@@ -126,44 +130,68 @@ func (v *victim) untilDriver(name string, attempt int, ended <-chan int) int {
 	return -1
 }
 
-// moment waits for a random one. The first one comes after a checkpoint; the others within twice that time.
+// moment waits for a random one: of four one in the time that the first attempt needed to its first checkpoint, and three in the seconds after the attempt has saved.
 func (v *victim) moment(out string, ended <-chan int) int {
-	if v.span == 0 {
-		begun := time.Now()
-		eventually(v.t, "a checkpoint", func() bool { return len(v.saved(v.t, out)) > 0 })
-		v.span = 2 * time.Since(begun)
-		return -1
+	begun, before := time.Now(), fmt.Sprint(v.saved(v.t, out))
+	early := v.start > 0 && v.random.IntN(4) == 0
+	for !early && fmt.Sprint(v.saved(v.t, out)) == before {
+		select {
+		case code := <-ended:
+			return code
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	within := 5 * time.Second
+	if early {
+		within = v.start
+	}
+	if v.start == 0 {
+		v.start = time.Since(begun)
 	}
 	select {
 	case code := <-ended:
 		return code
-	case <-time.After(time.Duration(v.random.Int64N(int64(v.span)))):
+	case <-time.After(time.Duration(v.random.Int64N(int64(within)))):
 		return -1
 	}
 }
 
-// kill kills the driver or a node, and returns what was saved at that time.
-func (v *victim) kill(name string, attempt int, out string) map[string]int {
-	what := "the driver"
-	pid := driverProcess(v.t, name, strconv.Itoa(attempt), v.script)
-	if v.random.IntN(2) == 1 {
-		raylets := processesOf(v.t, name, func(words []string, _ []byte) bool { return filepath.Base(words[0]) == "raylet" })
-		if len(raylets) > 0 {
-			pid = raylets[v.random.IntN(len(raylets))]
-			what = fmt.Sprintf("one of %d nodes", len(raylets))
-		}
+// kill kills the driver or a node. It returns what was saved at that time, and whether the attempt goes on, because there was nothing to kill, or because the node was started again
+// before it had a part in it.
+func (v *victim) kill(name string, attempt int, out string) (saved map[string]int, survived bool) {
+	what, driver := "the driver", driverProcess(v.t, name, strconv.Itoa(attempt), v.script)
+	pid, nodes := driver, raylets(v.t, name)
+	if v.random.IntN(2) == 1 && len(nodes) > 0 {
+		pid = nodes[v.random.IntN(len(nodes))]
+		what = fmt.Sprintf("one of %d nodes", len(nodes))
 	}
-	saved := v.saved(v.t, out)
-	if pid == 0 || syscall.Kill(pid, syscall.SIGKILL) != nil {
-		v.t.Logf("%s, attempt %d: nothing to kill, it was over", name, attempt)
-		return saved
+	saved = v.saved(v.t, out)
+	if driver == 0 || syscall.Kill(pid, syscall.SIGKILL) != nil {
+		return nil, true // the run is over, or the attempt has ended by itself
+	}
+	eventually(v.t, "the end of what was killed", func() bool {
+		if pid == driver || driverProcess(v.t, name, strconv.Itoa(attempt), v.script) == 0 {
+			return true
+		}
+		now := raylets(v.t, name)
+		survived = len(now) >= len(nodes) && !slices.Contains(now, pid)
+		return survived
+	})
+	v.t.Logf("%s, attempt %d: %s killed, with %v saved; the attempt survived: %t", name, attempt, what, saved, survived)
+	if survived {
+		return saved, true
 	}
 	v.kills++
 	if len(saved) > 0 {
 		v.withCheckpoint++
 	}
-	v.t.Logf("%s, attempt %d: kill %d, %s; saved: %v", name, attempt, v.kills, what, saved)
-	return saved
+	return saved, false
+}
+
+// raylets are the processes of a run's nodes.
+func raylets(t *testing.T, name string) []int {
+	t.Helper()
+	return processesOf(t, name, func(words []string, _ []byte) bool { return filepath.Base(words[0]) == "raylet" })
 }
 
 // wentOn checks where the attempts began: after each kill, the next one that came so far.
