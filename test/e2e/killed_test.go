@@ -207,7 +207,7 @@ func (v *victim) wentOn(name string, before []map[string]int) {
 		}
 	}
 	for i, saved := range before {
-		anew := len(began[i+1]) == 0
+		anew := false // an attempt that finds all trials done begins none
 		for trial, step := range began[i+1] {
 			anew = anew || step == 0 && saved[trial] > 0
 		}
