@@ -225,18 +225,22 @@ func (b *bed) killSupervisor(t *testing.T, host string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := 0
+	parents := map[int]int{} // of the supervisor and of its guard, which is forked and may have the lower number: they begin anew at pid_max
 	for _, p := range all {
-		if strings.Contains(p.Command, "keeper.pyz node ") && strings.HasSuffix(p.Command, " --slurm") && (first == 0 || p.PID < first) { // its guard is forked
-			first = p.PID
+		if strings.Contains(p.Command, "keeper.pyz node ") && strings.HasSuffix(p.Command, " --slurm") {
+			parents[p.PID] = p.Parent
 		}
 	}
-	if first == 0 {
-		t.Fatalf("there is no supervisor on %s", host)
+	for pid, parent := range parents {
+		if _, forked := parents[parent]; forked {
+			continue
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+		return
 	}
-	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
-		t.Error(err)
-	}
+	t.Fatalf("there is no supervisor on %s", host)
 }
 
 func alive(s launcher.Status, name string) bool {

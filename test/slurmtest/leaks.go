@@ -21,6 +21,7 @@ import (
 // Process is one process on a node.
 type Process struct {
 	PID     int // in this test's namespace
+	Parent  int
 	Command string
 	UID     int
 }
@@ -81,6 +82,10 @@ func describe(pid int) (Process, bool) {
 	if _, rest, ok := strings.Cut(string(status), "\nUid:\t"); ok {
 		uid, _, _ := strings.Cut(rest, "\t")
 		p.UID, _ = strconv.Atoi(uid)
+	}
+	if _, rest, ok := strings.Cut(string(status), "\nPPid:\t"); ok {
+		parent, _, _ := strings.Cut(rest, "\n")
+		p.Parent, _ = strconv.Atoi(parent)
 	}
 	return p, true
 }
