@@ -180,7 +180,7 @@ func (a *allocation) downHere(t *testing.T) {
 	if out, code := a.sh(a.current("up", "stays --workers 1")); code != 0 {
 		t.Fatalf("code %d, %s\n%s", code, out, a.story())
 	}
-	if out, code := a.sh(home.rayctl + " exec stays --launcher slurm -- hostname"); code != 0 || !strings.HasSuffix(out, "node1") {
+	if out, code := a.sh(home.rayctl + " exec stays --launcher slurm -- hostname"); code != 0 || !strings.HasPrefix(out, "node1\n") {
 		t.Errorf("exec: code %d, %s", code, out)
 	}
 	if out, code := a.sh(home.rayctl + " down stays --launcher slurm"); code != 0 {
