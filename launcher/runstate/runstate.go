@@ -159,10 +159,11 @@ type Head struct {
 	Session    string `json:"session"` // changes when the head was restarted
 	NodeID     string `json:"nodeId"`
 	RayVersion string `json:"rayVersion"`
-	Token      bool   `json:"token"`     // Ray's token authentication is on
-	TokenFile  string `json:"tokenFile"` // its file in the run directory; "": it is the token of the keeper's API, as on Kubernetes and in an earlier rayctl's clusters
-	FastStart  bool   `json:"fastStart"` // rayctl has changed functions inside `ray start`, see ray.fastStart
-	Prepared   bool   `json:"prepared"`  // job.prepare has succeeded on this cluster: the drivers of further attempts need no other
+	Token      bool   `json:"token"`             // Ray's token authentication is on
+	TokenFile  string `json:"tokenFile"`         // its file in the run directory; "": it is the token of the keeper's API, as on Kubernetes and in an earlier rayctl's clusters
+	FastStart  bool   `json:"fastStart"`         // rayctl has changed functions inside `ray start`, see ray.fastStart
+	Prepared   bool   `json:"prepared"`          // job.prepare has succeeded on this cluster: the drivers of further attempts need no other
+	Leaving    string `json:"leaving,omitempty"` // the session of a head that was being taken away (KubeRay): it may answer for a while, and is not used any more
 }
 
 // Process is the keeper itself.

@@ -83,7 +83,7 @@ class Keeper:
         earlier = self.resumption.earlier
         if self.resumption.resumed:
             self.resumption.carry()
-            self.attempts.resume(earlier.get("attempts") or [])
+            self.attempts.resume()
             self.placement.resume()
             self.cluster.is_admitted = earlier.get("phase") not in resume.WAITING or bool(self.state.doc["head"]["session"])
             self.resumption.resume_log()
@@ -100,6 +100,7 @@ class Keeper:
             if earlier.get("phase") in early.STARTING:
                 self.gang.session = session or None
                 self.state.change(head=dict(self.state.doc["head"], nodeId=""))  # until it is seen again
+        self.mail.leaving = self.resumption.was_leaving()
         if earlier.get("phase") in resume.ENDING:
             self.head.connect()
             self.mail.asked = resume.the_end(earlier)
@@ -147,9 +148,10 @@ class Keeper:
     def leave(self, leaves):
         """Head or gang are being taken away: drivers get their grace, and their output is taken over as long as it is there. Then they may go."""
         self.log(str(leaves))
-        self.state.phase(self.state.doc["phase"], leaves.cause, str(leaves))  # see Resumption.was_stopping
+        # A keeper that follows this one must know both: the head may answer for a while, and the driver may run on it.
+        self.state.change(head=dict(self.state.doc["head"], leaving=self.gang.session or ""))
+        self.state.phase(self.state.doc["phase"], leaves.cause, str(leaves))
         self.state.await_record(TOLD, self.waiting.rest)
-        self.gang.leaving = self.gang.session
         self.waiting.stopping = True  # all nodes start again afterwards: one that ends before is no other end
         draining = self.cluster.in_use and self.grace.stop_drivers(End(leaves.cause, str(leaves), leaves.seconds))
         self.waiting.stopping = False

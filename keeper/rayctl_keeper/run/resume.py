@@ -36,6 +36,7 @@ class Resumption:
             if fields.get(name) is not None:
                 fields[name] = dict(self._state.doc[name], **fields[name])
         self._log("follows a keeper that was in phase %s, attempt %s" % (fields.get("phase"), fields.get("attempt")))
+        fields["attempts"] = ended_before(self.earlier)  # in the same document: this keeper may be killed after any
         event = {"event": "keeper", "to": "resumed", "code": "", "message": "another keeper continues", "attempt": fields["attempt"]}
         self._state.change(event, **fields)
 
@@ -70,6 +71,13 @@ class Resumption:
         queued = [e["at"] for e in self.earlier["timeline"] if e["event"] == Event.PHASE and e.get("to") == Phase.QUEUED]
         return seconds_of(queued[-1] if queued else self.earlier["since"])
 
+    def was_leaving(self):
+        """The message and the seconds of a head that was being taken away from the keeper before this one, which had not begun the next attempt. None: there is none."""
+        reason = self.earlier.get("reason") or {}
+        if self.earlier.get("phase") == Phase.READY and reason.get("code") == Cause.PREEMPTED:
+            return reason["message"], 0.0
+        return None
+
     def was_stopping(self, info):
         """Raises why the keeper before this one stopped the program of this record: it had noted that before, and nobody else has stopped it then."""
         reason = self.earlier.get("reason") or {}
@@ -77,8 +85,8 @@ class Resumption:
             return
         if reason.get("code") == Cause.MAX:
             raise End(Cause.MAX, reason["message"])
-        if reason.get("code") == Cause.PREEMPTED:
-            raise Leaving(reason["message"], 0.0)
+        if self.was_leaving():
+            raise Leaving(*self.was_leaving())
 
     def recover_logs(self, dashboard):
         """The output of attempts that have ended, where the run directory lost it with its pod, as far as the head still has it."""
@@ -104,6 +112,11 @@ class Resumption:
         submission_id = prepare_id(attempt["submissionId"])
         info = dashboard.job(submission_id, PATIENT) or {}
         return log_file(submission_id), info.get("driver_node_id") or "", attempt["logBegin"]
+
+
+def ended_before(earlier):
+    """The attempts of a document that have ended. One that was about to be counted is still to be judged."""
+    return [a for a in earlier.get("attempts") or [] if a["attempt"] < (earlier.get("attempt") or 1)]
 
 
 def the_end(earlier):

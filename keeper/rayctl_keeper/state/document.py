@@ -89,7 +89,7 @@ class State:
             "phase": "", "reason": {"code": "", "message": "", "hint": ""}, "since": wall(),
             "groups": [group(g) for g in orders["groups"]],
             "head": {"address": "", "dashboard": "", "clientPort": 0, "session": "", "nodeId": "", "rayVersion": "", "token": False, "tokenFile": "", "fastStart": False,
-                     "prepared": False},
+                     "prepared": False, "leaving": ""},
             "keeper": {"url": "", "host": "", "pid": os.getpid(), "startTime": 0},
             "nodes": [], "gpus": [], "allocations": orders.get("allocations") or [], "formerAllocations": orders.get("formerAllocations") or [],
             "offers": 0, "job": self.new_job() if job else None, "outputDir": "" if job else orders.get("outputDir") or "", "submissions": [], "endedSubmissions": None,

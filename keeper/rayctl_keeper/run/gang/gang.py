@@ -20,7 +20,6 @@ class Gang:
     def __init__(self, orders, nodes, state):
         self.orders, self.nodes, self.state = orders, nodes, state
         self.found = {}  # group name -> what Ray has counted itself on the last of its nodes, see counted_by_ray
-        self.leaving = None  # the session of a head that is being taken away, which may answer for a while
         self.forget()
 
     def forget(self):
@@ -40,7 +39,8 @@ class Gang:
 
     def greet(self, answer):
         """The head's first answer."""
-        if self.leaving and answer.get("session_name") == self.leaving:
+        leaving = self.state.doc["head"].get("leaving")
+        if leaving and answer.get("session_name") == leaving:
             raise Unreachable("the head that is being taken away still answers")
         version, wanted = answer.get("ray_version", ""), self.orders["ray"].get("version")
         if wanted and version != wanted:

@@ -15,10 +15,9 @@ class Attempts:
         self._count(orders.get("attempts") or [])
         self.reason = orders.get("restartReason", "")  # why this attempt began
 
-    def resume(self, attempts):
-        """Those of a keeper before this one that have ended use up restarts. One that was about to be counted is still to be judged."""
-        ended = [a for a in attempts if a["attempt"] < self._state.doc["attempt"]]
-        self._state.change(attempts=ended)
+    def resume(self):
+        """Those of a keeper before this one, which the document has, use up restarts."""
+        ended = self._state.doc["attempts"]
         self._count(ended)
         if ended:
             self.reason = ended[-1]["cause"]
