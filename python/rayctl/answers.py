@@ -264,7 +264,7 @@ class Node(NodeAlways, total=False):
     left: str
 
 
-class Head(TypedDict):
+class HeadAlways(TypedDict):
     # of the GCS, host:port
     address: str
     # URL
@@ -282,6 +282,11 @@ class Head(TypedDict):
     fastStart: bool
     # job.prepare has succeeded on this cluster: the drivers of further attempts need no other
     prepared: bool
+
+
+class Head(HeadAlways, total=False):
+    # the session of a head that was being taken away (KubeRay): it may answer for a while, and is not used any more
+    leaving: str
 
 
 class JobAlways(TypedDict):
