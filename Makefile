@@ -188,6 +188,14 @@ test-kubernetes: ## of `make test` the tests on Kubernetes, with real KubeRay, V
 	$(GO) run ./test/kubetest/cmd build
 	$(GO) run ./test/kubetest/cmd run -- $(GO) test -p 1 -timeout 80m ./kuberay ./test/kubetest/...
 
+.PHONY: sim
+sim: ## the keeper in virtual time: SEED=7 tells one life line by line, LIVES=10000 (SEED=1) checks that many
+	python3 keeper/sim $(if $(LIVES),--lives $(LIVES),--trace) --seed $(or $(SEED),1)
+
+.PHONY: sim-planted
+sim-planted: ## looks for seeds whose lives the planted bugs of keeper/sim/planted.py spoil
+	python3 keeper/sim --find --lives $(or $(LIVES),3000) --seed $(or $(SEED),1)
+
 .PHONY: chaos
 chaos: ## random faults on random launches on all launchers, not in CI (CHAOS='-chaos.n 150 -chaos.seed 7', or -chaos.kept: what failed once); prints cases, faults by kind, violations
 	scripts/prepare.sh test

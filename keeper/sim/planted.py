@@ -1,0 +1,156 @@
+"""Bugs to plant into the keeper, and a seed whose life each of them spoils. Who changes the keeper or the models finds the seeds again by `--find --lives N`."""
+
+import contextlib
+
+from rayctl_keeper.driver import log, rayjob
+from rayctl_keeper.http import mail
+from rayctl_keeper.run import cluster, life, resume
+from rayctl_keeper.run.end import finalize, grace
+from rayctl_keeper.run.gang import gang
+from rayctl_keeper.run.head import head, silence
+from rayctl_keeper.run.job import attempts, driverwatch, job
+from rayctl_keeper.run.limits import limits, timelimit, waiting
+from rayctl_keeper.state import document, exits
+from rayctl_keeper.state.exits import AttemptLost, End
+from sim import substrate
+
+
+def _nothing(*_arguments, **_more):
+    return None
+
+
+def _submits_without_asking(dashboard, body, wait, pause, _same_head):
+    """Sends again after each lost answer."""
+    while True:
+        try:
+            dashboard.submit(body)
+            return
+        except rayjob.Unreachable as error:
+            wait.goes_on(error)
+        except rayjob.Refused as refused:
+            raise End("submit-failed", str(refused))
+        pause(0.5)
+
+
+def _submits_to_any_head(dashboard, body, wait, pause, _same_head):
+    return SUBMIT(dashboard, body, wait, pause, lambda _: None)
+
+
+def _lost_at_once(self, error):
+    raise AttemptLost("the head does not answer: %s" % error)
+
+
+def _next_without_stop(self, limit):
+    """The next attempt begins while the driver runs."""
+    if limit.cause != "max" or not self._attempts.left("timeLimit"):
+        raise limit
+    self._attempts.use("timeLimit")
+    self._begin(0)
+    self._attempts.next("time-limit", limit.message, None)
+
+
+def _next_without_number(self, cause, message, code):
+    self.record(cause, message, code)
+    self._driver_log.put_aside()
+    self._state.change(job=self._state.new_job() if self._has_job else None)
+
+
+def _result_first(self, end):
+    self.ending.begin(end)
+    self.ending.try_each((lambda: self.driver.collect(reachable=self.head.dashboard is not None),))
+    self.ending.complete(end, client_asks_keeper=self.nodes.external)
+    self.nodes.stop()
+
+
+def _finish_without_the_end(self, reachable, ended=False):
+    with self._lock:
+        name, self._name = self._name, None
+    if name is not None:
+        self._base += self._got
+        self._source = None
+
+
+def _begin_again(self, filename, node_id, directories, stream, resume=False):
+    """Forgets what it has of the log when a keeper follows another one."""
+    return BEGIN(self, filename, node_id, directories, stream, False)
+
+
+def _raw_code(raw):
+    return (0, None) if raw == 143 else CODE(raw)
+
+
+def _twice(self, path, exit, log_document):
+    FINAL(self, path, exit, log_document)
+    FINAL(self, path, exit, log_document)
+
+
+def _another_head_is_the_same(self, answer):
+    return False
+
+
+def _stop_others_only(self, end, others=True):
+    return ""
+
+
+def _start_again_as_admitted(self, since=None):
+    self.is_admitted = True
+    START_AGAIN(self, since)
+
+
+def exits_kinds():
+    from rayctl_keeper.state.model import RESTARTS
+    return RESTARTS.values()
+
+
+SUBMIT, BEGIN, CODE, FINAL, START_AGAIN = rayjob.submit, log.DriverLog.begin, exits.shell_code, document.State.final, cluster.Cluster._start_again
+
+# name: (object, attribute, replacement), and a seed; None: the models have not shown this bug yet
+PLANTED = {
+    "a submission is repeated without asking": ((rayjob, "submit", _submits_without_asking), 55),
+    "a submission goes to whichever head answers": ((rayjob, "submit", _submits_to_any_head), 55),
+    "the first silence is a loss": ((silence.Silence, "goes_on", _lost_at_once), 34),
+    "the next attempt begins beside the driver": ((timelimit.TimeLimit, "next_attempt", _next_without_stop), 39),
+    "attempts have the same number": ((attempts.Attempts, "next", _next_without_number), 1),
+    "restarts are not counted": ((attempts.Attempts, "use", _nothing), 8),
+    "restarts of a keeper before are forgotten": ((attempts.Attempts, "_count", lambda self, ended: setattr(self, "_used", dict.fromkeys(exits_kinds(), 0))), 112),
+    "the result is written before the nodes have ended": ((life.Keeper, "finish", _result_first), 111),
+    "nodes are not ended": ((substrate.SimSpawned, "stop", _nothing), 5),
+    "the end of a log is not read": ((log.DriverLog, "finish", _finish_without_the_end), 118),
+    "what is written after the last look is lost": ((driverwatch.DriverWatch, "collect_rest", _nothing), 177),
+    "a following keeper takes a log from its beginning": ((log.DriverLog, "begin", _begin_again), 453),
+    "logs of attempts are not put aside": ((log.DriverLog, "put_aside", _nothing), 1),
+    "a driver that obeys SIGTERM has succeeded": ((exits, "shell_code", _raw_code), None),
+    "a following keeper does not know why the driver was stopped": ((resume.Resumption, "was_stopping", _nothing), None),
+    "a following keeper submits again": ((job.Job, "submitted", lambda self, number: False), None),
+    "a following keeper forgets the document": ((resume.Resumption, "carry", _nothing), 3),
+    "a following keeper forgets the end": ((resume, "the_end", _nothing), 28),
+    "the commit is not seen": ((mail.Mailbox, "look_for_commit", _nothing), None),
+    "limits do not pass": ((limits.Limits, "passed", _nothing), 12),
+    "requests to end are not obeyed": ((waiting.Waiting, "obey", _nothing), 755),
+    "another head is taken for the same": ((gang.Gang, "is_another", _another_head_is_the_same), None),
+    "a child's end is no loss": ((gang.Gang, "child_ended", _nothing), None),
+    "two results": ((document.State, "final", _twice), 1),
+    "a failed driver ends a run that may start again": ((attempts.Attempts, "left", lambda self, kind: False), 1),
+    "the end is begun and not completed": ((finalize.Ending, "_record", _nothing), 1),
+    "drivers get no grace": ((grace.Grace, "stop_drivers", _stop_others_only), 340),
+    "the record is not waited for": ((document.State, "await_record", _nothing), 449),
+    "a head that leaves before it has answered admits the cluster": ((cluster.Cluster, "_start_again", _start_again_as_admitted), None),
+    "a head that leaves is not remembered": ((resume, "CARRIED", tuple(name for name in resume.CARRIED if name != "head")), None),
+    "gaps are forgotten": ((driverwatch.DriverWatch, "_noting_gaps", lambda self, take: take()), None),
+    "a look at the head is left out": ((head.Head, "look", _nothing), None),
+}
+
+
+@contextlib.contextmanager
+def planted(name):
+    """The keeper has this bug; "" is none."""
+    if not name:
+        yield
+        return
+    (owner, attribute, replacement), _ = PLANTED[name]
+    before = getattr(owner, attribute)
+    setattr(owner, attribute, replacement)
+    try:
+        yield
+    finally:
+        setattr(owner, attribute, before)
