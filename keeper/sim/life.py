@@ -11,10 +11,9 @@ from rayctl_keeper.driver import rayjob
 from rayctl_keeper.http.mail import Letter
 from rayctl_keeper.run import keeper as entry
 from rayctl_keeper.run.life import Keeper
-from rayctl_keeper.state.document import DRAIN, State, log_file
+from rayctl_keeper.state.document import DRAIN, State
 from rayctl_keeper.state.model import RESTARTS
 from sim import patched
-from sim.ray import TERMINAL
 from sim.substrate import Pods, SimExternal, SimSpawned
 from sim.world import Bell, Killed, Violation, World
 
@@ -36,7 +35,9 @@ class Life:
         self.fds = {}
         self.results = 0
         self.asked = []  # ends that somebody asked for: (moment, cause)
-        self.struck, self.visited, self.revision, self.mutes, self.loss_ever, self.full, self.extended, self.now = collections.Counter(), collections.Counter(), 0, 0, False, False, False, False
+        self.struck = collections.Counter()  # what struck in which phase, with which states of the programs
+        self.revision = self.mutes = 0  # of the last document; how often the dashboard hung
+        self.loss_ever = self.full = self.extended = self.now = False  # what has happened that excuses some ends
         self.loss = 0.0  # the probability that a request or an answer is lost
         self.keeper = self.bell = None
         self.cause, self.ends_at = "without a result", None  # of the end, and when it began
@@ -146,7 +147,6 @@ class Life:
             self.revision = doc["revision"]
             if doc["phase"] == "Draining" and self.ends_at is None:
                 self.ends_at = self.world.now
-            self.visited[(doc["phase"], (doc["job"] or {}).get("state"), doc["reason"]["code"])] += 1
         if path.endswith("result.json"):
             self.results += 1
             running = [d.submission_id for d in self.drivers if d.alive]

@@ -12,6 +12,7 @@ from rayctl_keeper.run.job import attempts, driverwatch, job
 from rayctl_keeper.run.limits import limits, timelimit, waiting
 from rayctl_keeper.state import document, exits
 from rayctl_keeper.state.exits import AttemptLost, End
+from rayctl_keeper.state.model import RESTARTS
 from sim import substrate
 
 
@@ -97,11 +98,6 @@ def _start_again_as_admitted(self, since=None):
     START_AGAIN(self, since)
 
 
-def exits_kinds():
-    from rayctl_keeper.state.model import RESTARTS
-    return RESTARTS.values()
-
-
 SUBMIT, BEGIN, CODE, FINAL, START_AGAIN = rayjob.submit, log.DriverLog.begin, exits.shell_code, document.State.final, cluster.Cluster._start_again
 
 # name: (object, attribute, replacement), and a seed; None: the models have not shown this bug yet
@@ -112,7 +108,7 @@ PLANTED = {
     "the next attempt begins beside the driver": ((timelimit.TimeLimit, "next_attempt", _next_without_stop), 39),
     "attempts have the same number": ((attempts.Attempts, "next", _next_without_number), 1),
     "restarts are not counted": ((attempts.Attempts, "use", _nothing), 8),
-    "restarts of a keeper before are forgotten": ((attempts.Attempts, "_count", lambda self, ended: setattr(self, "_used", dict.fromkeys(exits_kinds(), 0))), 112),
+    "restarts of a keeper before are forgotten": ((attempts.Attempts, "_count", lambda self, ended: setattr(self, "_used", dict.fromkeys(RESTARTS.values(), 0))), 112),
     "the result is written before the nodes have ended": ((life.Keeper, "finish", _result_first), 111),
     "nodes are not ended": ((substrate.SimSpawned, "stop", _nothing), 5),
     "the end of a log is not read": ((log.DriverLog, "finish", _finish_without_the_end), 118),

@@ -123,16 +123,12 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 	for i, p := range packages.Packages {
 		option := strings.HasPrefix(p, "-") && !ofAList.MatchString(p) && clientfiles.Origin(p) == ""
 		v.FailIf(p == "" || option, fmt.Sprintf("local.packages[%d]", i), "write it like jax==0.7.0; other options stand in a requirements file", "%q is not a package", p)
-		v.FailIf(withPassword.MatchString(p), fmt.Sprintf("local.packages[%d]", i), "write the address without it, and the password into ~/.netrc",
-			"a password stands in an address, which the cluster's record and the installer's command line show to others")
+		v.FailIf(clientfiles.HasPassword(p), fmt.Sprintf("local.packages[%d]", i), clientfiles.PasswordHint, clientfiles.Password)
 	}
 }
 
 // ofAList matches the options that a list may have. Lines of a file, which Validate sees once they are read, may have all.
 var ofAList = regexp.MustCompile(`^(-r|-c|-e|-f|--requirement|--constraint|--editable|--find-links)[\s=]*\S`)
-
-// withPassword is an address with a user and a password.
-var withPassword = regexp.MustCompile(`://[^/@\s]*:[^/@\s]*@`)
 
 // ValidateHere checks what launchers whose nodes are processes of this machine take of elastic groups.
 func ValidateHere(v *spec.Validator, s *spec.ClusterSpec) {

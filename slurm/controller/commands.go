@@ -86,7 +86,11 @@ func cut(err error) bool {
 	if !errors.As(err, &failed) || !errors.As(err, &exit) || exit.ExitCode() != 255 {
 		return false
 	}
-	return failed.Said == "" || slices.ContainsFunc(cutWords, func(words string) bool { return strings.Contains(failed.Said, words) })
+	return failed.Said == "" || says(failed, cutWords)
+}
+
+func says(failed *CommandError, some []string) bool {
+	return slices.ContainsFunc(some, func(words string) bool { return strings.Contains(failed.Said, words) })
 }
 
 var cutWords = []string{"mux_client", "Connection closed", "Connection reset", "Broken pipe"}
@@ -97,12 +101,7 @@ func unanswered(failed *CommandError) bool {
 	if !errors.As(failed.Err, &exit) {
 		return true // it was killed by us, or did not run
 	}
-	for _, words := range noAnswer {
-		if strings.Contains(failed.Said, words) {
-			return true
-		}
-	}
-	return exit.ExitCode() < 0 || exit.ExitCode() == 255 && failed.Said == "" // killed, or ssh without a word
+	return exit.ExitCode() < 0 || cut(failed) || says(failed, noAnswer) // < 0: it was killed
 }
 
 // noAnswer are words of Slurm and ssh when somebody does not answer.

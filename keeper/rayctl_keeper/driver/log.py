@@ -182,7 +182,7 @@ class DriverLog:
                 self._log("the driver has ended, and its output was not in Ray's log after %ds" % COPIED)
                 self._miss(self._base + self._got, -1)
         elif reachable:
-            error = self._take_rest_of(name)
+            error = self._take_end(name)
             if error:
                 self._log("cannot read the end of the driver's log: %s" % error)
                 self._miss(self._base + self._got, -1)
@@ -191,7 +191,7 @@ class DriverLog:
         self._base += self._got
         self._source = None
 
-    def _take_rest_of(self, name):
+    def _take_end(self, name):
         """Over HTTP, again where the connection was cut; returns the error that stays."""
         for left in range(TRIES - 1, -1, -1):
             try:

@@ -73,20 +73,22 @@ class Resumption:
 
     def was_leaving(self):
         """The message and the seconds of a head that was being taken away from the keeper before this one, which had not begun the next attempt. None: there is none."""
-        reason = self.earlier.get("reason") or {}
-        if self.earlier.get("phase") == Phase.READY and reason.get("code") == Cause.PREEMPTED:
-            return reason["message"], 0.0
-        return None
+        reason = self._reason_to_stop()
+        return (reason["message"], 0.0) if reason.get("code") == Cause.PREEMPTED else None
 
     def was_stopping(self, info):
         """Raises why the keeper before this one stopped the program of this record: it had noted that before, and nobody else has stopped it then."""
-        reason = self.earlier.get("reason") or {}
-        if info["status"] != JobState.STOPPED or self.earlier.get("phase") != Phase.READY or self.earlier.get("attempt") != self._state.doc["attempt"]:
+        if info["status"] != JobState.STOPPED or self.earlier.get("attempt") != self._state.doc["attempt"]:
             return
+        reason = self._reason_to_stop()
         if reason.get("code") == Cause.MAX:
             raise End(Cause.MAX, reason["message"])
-        if self.was_leaving():
-            raise Leaving(*self.was_leaving())
+        if reason.get("code") == Cause.PREEMPTED:
+            raise Leaving(reason["message"], 0.0)
+
+    def _reason_to_stop(self):
+        """What the keeper before this one noted before it stopped the driver of a cluster that went on; {} if it had not."""
+        return (self.earlier.get("reason") or {}) if self.earlier.get("phase") == Phase.READY else {}
 
     def recover_logs(self, dashboard):
         """The output of attempts that have ended, where the run directory lost it with its pod, as far as the head still has it."""

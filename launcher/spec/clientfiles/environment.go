@@ -27,7 +27,7 @@ var (
 	lockSum      = regexp.MustCompile(`  # [0-9a-f]{12}$`)
 	originMark   = regexp.MustCompile(`  # (\S.*:[0-9]+)$`)
 	namesFile    = regexp.MustCompile(`^[^\s=<>!~;@\[]+\.(txt|in|toml)$`)
-	hasPassword  = regexp.MustCompile(`://[^/@\s]*:[^/@\s]*@`)
+	withPassword = regexp.MustCompile(`://[^/@\s]*:[^/@\s]*@`)
 	absolutePath = regexp.MustCompile(`^\s*(?:-\S+[\s=]+)?["']?/`)
 )
 
@@ -201,12 +201,20 @@ func (r *environmentReader) fail(in string, number int, hint, format string, arg
 	return &spec.Error{Path: r.key, Msg: msg, Hint: hint}
 }
 
-// noPassword refuses a password in an address: the cluster's record shows the lines to others.
+// Of a line with a password.
+const (
+	Password     = "a password stands in an address, which the cluster's record and the installer's command line show to others"
+	PasswordHint = "write the address without it, and the password into ~/.netrc"
+)
+
+// HasPassword reports whether a text has an address with a user and a password.
+func HasPassword(text string) bool { return withPassword.MatchString(text) }
+
 func (r *environmentReader) noPassword(text, in string, number int) error {
-	if !hasPassword.MatchString(text) {
+	if !HasPassword(text) {
 		return nil
 	}
-	return r.fail(in, number, "write the address without it, and the password into ~/.netrc", "a password stands in an address, which the cluster's record and the installer's command line show to others")
+	return r.fail(in, number, PasswordHint, Password)
 }
 
 // uvLock is a line with the file and its checksum: uv turns it into requirements when it makes the environment.
