@@ -97,7 +97,7 @@ const settle = 10 * time.Millisecond
 
 // Kill sends SIGKILL to all processes of the markers until none is left, and returns what would not die before ctx ended.
 func Kill(ctx context.Context, markers []string) ([]Process, error) {
-	return until(ctx, markers, func(p Process) {
+	return until(ctx, markers, alive, func(p Process) {
 		if Alive(p.PID, p.Start) { // the pid may have been given to somebody else meanwhile
 			_ = syscall.Kill(p.PID, syscall.SIGKILL) // an error is ignored: the next look at the process table shows whether the process is gone
 		}
@@ -106,13 +106,18 @@ func Kill(ctx context.Context, markers []string) ([]Process, error) {
 
 // Wait waits until no process of the markers is left, and returns what was left when ctx ended.
 func Wait(ctx context.Context, markers []string) ([]Process, error) {
-	return until(ctx, markers, func(Process) {})
+	return until(ctx, markers, dying, func(Process) {})
 }
+
+// alive is for a process that was killed. Until a processor runs it, it looks as it did, but nothing shows any more whose it was, if its parent or its session's leader
+// had the marks and is gone.
+func alive(p Process) bool { return Alive(p.PID, p.Start) }
 
 // dying reports whether a process is being taken down: its memory is gone, and with it the marks, but its files may still be open.
 func dying(p Process) bool { return Alive(p.PID, p.Start) && CommandLine(p) == "" }
 
-func until(ctx context.Context, markers []string, each func(Process)) ([]Process, error) {
+// until calls each for the processes of the markers until none is left. stays reports whether one that was seen, and is none of them any more, is still to be waited for.
+func until(ctx context.Context, markers []string, stays func(Process) bool, each func(Process)) ([]Process, error) {
 	tick := time.NewTicker(settle)
 	defer tick.Stop()
 	for seen := []Process(nil); ; {
@@ -121,7 +126,7 @@ func until(ctx context.Context, markers []string, each func(Process)) ([]Process
 			return left, err
 		}
 		for _, p := range seen {
-			if dying(p) && !slices.ContainsFunc(left, func(other Process) bool { return other.PID == p.PID }) {
+			if stays(p) && !slices.ContainsFunc(left, func(other Process) bool { return other.PID == p.PID }) {
 				left = append(left, p)
 			}
 		}
