@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
@@ -144,7 +145,9 @@ func (o *initOptions) make(a *app.App, t *workloads.Template, set []string) erro
 			a.UI.Note("the files need %s, which is not there yet: `rayctl init` writes one, or set the command in the file", name)
 		}
 	}
-	a.Next(o.steps(t)...)
+	if steps := o.steps(t); len(steps) > 0 {
+		a.Next(steps...)
+	}
 	return nil
 }
 
@@ -223,9 +226,18 @@ func (o *initOptions) taken(name string) error {
 	case err == nil && !o.force:
 		return launcher.Fail(runstate.CodeUsage, fs.ErrExist, "give --force, or another --dir", "%s already exists", path)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return launcher.Fail(runstate.CodeUsage, nil, "give another --dir", "%s cannot be written: %v", path, err)
+		return launcher.Fail(runstate.CodeUsage, nil, "give another --dir", "%s cannot be written: %v", path, cause(err))
 	}
 	return nil
+}
+
+// cause is the error below that of a call. What is not the system's is os.Root's, which refuses links.
+func cause(err error) error {
+	var system syscall.Errno
+	if errors.As(err, &system) {
+		return system
+	}
+	return errors.New("a link in its path leads to another directory")
 }
 
 // write writes a file, and prints its path.

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -98,7 +99,8 @@ func TestLines(t *testing.T) {
 		{Args: "init ./nosuch", Code: runstate.CodeSpec, Err: "./nosuch: the folder cannot be read: no such file or directory: name a folder with a template.yaml"},
 		{Args: "init ./teams", Files: two, Code: runstate.CodeUsage, Err: "./teams has several templates: give `rayctl init ./teams/a` or `rayctl init ./teams/b`"},
 		{Args: "init ./teams --list -o name", Files: two, Out: "a\nb\n"},
-		{Args: "init ./teams/b", Files: two, Made: "b.txt", Out: "b.txt\n"},
+		{Args: "init ./teams/b", Files: two, Made: "b.txt", Out: "b.txt\n", Unsaid: "next:"},
+		{Args: "init ./teams/c", Files: map[string]string{"teams/c/template.yaml": "version: 1\ntitle: c\nfor: us\nplace: ../x\n"}, Code: runstate.CodeSpec, Err: "place \"../x\" is not a folder below the one that the user names"},
 		{Args: "init", Terminal: true, Stdin: "99\ntraining\n0\n3\n\n\n\n\n", Made: "train.py", Out: "rayctl.yaml\n", Err: "nodes cannot be \"0\": give a whole number from 1 to 1000000: "},
 		{Args: "init --set nodes=3", Terminal: true, Stdin: "\n\n\n\n\n", Made: "main.py", Out: "rayctl.yaml\n", Err: "Which template? [basic] ", Unsaid: "nodes:"},
 		{Args: "init basic", Terminal: true, Made: "main.py", Out: "rayctl.yaml\n", Err: "next: `rayctl run`", Unsaid: "Which"},
@@ -157,6 +159,43 @@ func TestLines(t *testing.T) {
 	})
 	ends := func() launcher.Launcher { return (&apptest.Launcher{FilesEnd: "mount NAME again"}).With("old") }
 	apptest.Run(t, verbs, ends, []apptest.Line{{Args: "cp old: x", Code: runstate.CodeSpec, Err: "cluster old has ended, and the files of its pods with it, except for what is on mounted storage: mount old again"}})
+}
+
+// TestInitLinks: a template writes nothing through a link to another directory, with --force, too, and replaces a file that is a link instead of writing to what it names.
+func TestInitLinks(t *testing.T) {
+	for name, c := range map[string]struct {
+		link, to string
+		code     int
+		err      string
+	}{
+		"a folder":         {"new/sub", "../away", runstate.CodeUsage, "new/sub/b.txt cannot be written: a link in its path leads to another directory: give another --dir"},
+		"an absolute path": {"new/sub", os.TempDir(), runstate.CodeUsage, "new/sub/b.txt cannot be written: a link in its path leads to another directory"},
+		"another folder":   {"new/sub", "other", 0, ""},
+		"a file":           {"new/a.txt", "../away/a.txt", 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			for path, text := range map[string]string{"team/template.yaml": "version: 1\ntitle: t\nfor: us\n", "team/a.txt": "new", "team/sub/b.txt": "new", "away/a.txt": "theirs", "new/other/x": ""} {
+				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.Symlink(c.to, c.link); err != nil {
+				t.Fatal(err)
+			}
+			a, _, stderr := apptest.New()
+			if code := a.Execute(t.Context(), verbs, []string{"init", "./team", "--dir", "new", "--force"}); code != c.code || !strings.Contains(stderr.String(), c.err) {
+				t.Errorf("code %d, %s", code, stderr)
+			}
+			theirs, err := os.ReadFile("away/a.txt")
+			if all, _ := os.ReadDir("away"); err != nil || string(theirs) != "theirs" || len(all) != 1 {
+				t.Errorf("away/a.txt has %q, away has %v, %v", theirs, all, err)
+			}
+			if _, err := os.Stat("new/a.txt"); (err == nil) != (c.code == 0) {
+				t.Errorf("with code %d: new/a.txt: %v", c.code, err)
+			}
+		})
+	}
 }
 
 // TestInitUnanswered: where the input ends at a question, nothing is written.
