@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rayctl/rayctl/cmd/app/sizes"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/dashboardclient/pack"
@@ -250,6 +251,14 @@ func (a *App) CheckSent(j *spec.Job) error {
 		}
 	}
 	return a.checkScript(j)
+}
+
+// CheckSizes refuses a job that wants more nodes or GPUs than the cluster file has.
+func CheckSizes(s *spec.ClusterSpec) error {
+	if d := sizes.Check(s); d != nil {
+		return launcher.Fail(runstate.CodeConfig, nil, "make them equal, or take them from RAYCTL_GPU_NODES and RAYCTL_GPUS_PER_NODE of the environment there", "%s", d)
+	}
+	return nil
 }
 
 // here refuses what is to be packed and does not exist.

@@ -15,7 +15,6 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/app/driverend"
-	"github.com/rayctl/rayctl/cmd/app/sizes"
 	"github.com/rayctl/rayctl/cmd/app/watcher"
 	"github.com/rayctl/rayctl/cmd/clusters/interrupt"
 	"github.com/rayctl/rayctl/cmd/clusters/report"
@@ -265,8 +264,8 @@ func loadRun(a *app.App, o *runOptions) (*config.Loaded, launcher.Launcher, erro
 	if err := a.CheckSent(&c.Spec.Job); err != nil {
 		return nil, nil, err
 	}
-	if d := sizes.Check(c.Spec); d != nil {
-		return nil, nil, launcher.Fail(runstate.CodeConfig, nil, "make them equal, or take them from RAYCTL_GPU_NODES and RAYCTL_GPUS_PER_NODE of the environment there", "%s", d)
+	if err := app.CheckSizes(c.Spec); err != nil {
+		return nil, nil, err
 	}
 	if o.config.ExactName() == "" {
 		c.Spec.Name = app.RunName(c.Spec.Name)

@@ -95,6 +95,9 @@ func runValidate(a *app.App, o *renderOptions) error {
 		if err := spec.RequireEntrypoint(c.Spec, "run"); err != nil {
 			return err
 		}
+		if err := app.CheckSizes(c.Spec); err != nil {
+			return err
+		}
 	}
 	if _, err := config.ReadSecrets(c.Spec, a.Getenv); err != nil {
 		return err

@@ -127,6 +127,8 @@ func TestLines(t *testing.T) {
 		{Args: "validate", Files: file, Err: "Valid; it would start on this machine (default launcher)"},
 		{Args: "validate", Files: map[string]string{"rayctl.yaml": "job: {entrypoint: x}\nhead: {cpus: 2}\nworkers: [{name: w, shm: 1Gi}]"},
 			Err: "workers.w.shm is ignored: /dev/shm is the machine's; objectStoreMemory is the size of Ray's object store\nhead.cpus is ignored: a head beside workers"},
+		{Args: "validate", Files: map[string]string{"rayctl.yaml": "job: {entrypoint: bash train.sh, workingDir: .}\nworkers: [{name: w, replicas: 4, gpus: 8}]", "train.sh": "python -m verl.trainer.main_ppo trainer.nnodes=8\n"},
+			Code: runstate.CodeConfig, Err: "train.sh has trainer.nnodes 8, and the cluster file has at most 4 nodes with GPUs: make them equal"},
 		{Args: "validate --up --name a", Err: "Valid; it would start on this machine (default launcher)"},
 		{Args: "validate", Code: runstate.CodeSpec, Err: "there is no command to run"},
 		{Args: "validate", Files: map[string]string{"rayctl.yaml": "nosuch: 1"}, Code: runstate.CodeSpec, Err: `rayctl.yaml:1: unknown key "nosuch"`},
