@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
@@ -30,19 +31,19 @@ type killed struct {
 	set              []string       // for init
 	begins           *regexp.Regexp // what an attempt prints where it begins: the trial, if there are some, and the step
 	done             string         // what the last attempt prints
-	// saved are the steps of the newest checkpoints in the output directory, by trial.
-	saved func(t *testing.T, out string) map[string]int
+	// saved are the steps of the newest checkpoints in the output directory, by trial; noted are those from which the framework promises to go on.
+	saved, noted func(t *testing.T, out string) map[string]int
 }
 
 var killedTemplates = []killed{
-	{"grpo", "grpo.py", []string{"steps=4000"}, regexp.MustCompile(`(?m)^()beginning at step (\d+)$`), "step 3999 reward 1.00", savedByGRPO},
-	{"train", "train.py", []string{"steps=60"}, regexp.MustCompile(`(?m)()beginning at step (\d+)$`), "fitted: ", savedByTrain},
-	{"tune", "tune_rate.py", []string{"trials=4", "steps=60"}, regexp.MustCompile(`(?m)trial (\S+) begins at step (\d+)$`), "4 trials, the best has rate ", savedByTune},
-	{"rllib", "train.py", []string{"iterations=15"}, regexp.MustCompile(`(?m)^()beginning at iteration (\d+)$`), "iteration 15 return ", savedByRLlib},
+	{"grpo", "grpo.py", []string{"steps=4000"}, regexp.MustCompile(`(?m)^()beginning at step (\d+)$`), "step 3999 reward 1.00", savedByGRPO, savedByGRPO},
+	{"train", "train.py", []string{"steps=60"}, regexp.MustCompile(`(?m)()beginning at step (\d+)$`), "fitted: ", savedByTrain, notedByTrain},
+	{"tune", "tune_rate.py", []string{"trials=4", "steps=60"}, regexp.MustCompile(`(?m)trial (\S+) begins at step (\d+)$`), "4 trials, the best has rate ", savedByTune, notedByTune},
+	{"rllib", "train.py", []string{"iterations=15"}, regexp.MustCompile(`(?m)^()beginning at iteration (\d+)$`), "iteration 15 return ", savedByRLlib, savedByRLlib},
 }
 
-// TestKilledTemplates runs templates as a user does, and kills the driver or a node at random moments. Each next attempt goes on from a checkpoint if there was one, each run ends
-// well, and nothing is left. It does not run in CI: `make kill-templates`.
+// TestKilledTemplates runs templates as a user does, and kills the driver or a node at random moments. Each next attempt goes on from the checkpoint that the framework had noted, each
+// run ends well, and nothing is left. It does not run in CI: `make kill-templates`.
 func TestKilledTemplates(t *testing.T) {
 	seed := *killSeed
 	if seed == 0 {
@@ -55,10 +56,16 @@ func TestKilledTemplates(t *testing.T) {
 			for round := 1; v.kills < *killCount; round++ {
 				v.wholeRun(fmt.Sprintf("killed-%s-%d", k.template, round))
 			}
-			t.Logf("%s: killed %d times, %d of them with a checkpoint; %d resumed from it", k.template, v.kills, v.withCheckpoint, v.resumed)
+			t.Logf("%s: killed %d times, %d of them with a checkpoint; %d resumed from it, at most %d steps were done again", k.template, v.kills, v.withCheckpoint, v.resumed, v.again)
+			if v.withCheckpoint == 0 {
+				t.Errorf("%s: no kill came after a checkpoint", k.template)
+			}
 		})
 	}
 }
+
+// progress is how far the trials had come when an attempt was killed.
+type progress struct{ saved, noted map[string]int }
 
 // victim counts what has happened to the runs of one template.
 type victim struct {
@@ -67,6 +74,7 @@ type victim struct {
 	random                         *rand.Rand
 	start                          time.Duration // from the begin of the first driver to its first checkpoint
 	kills, withCheckpoint, resumed int
+	again                          int // the most steps of a trial that were saved and done again
 }
 
 // wholeRun makes the template's files, runs them, kills until it has killed often enough or the run ends, and checks each attempt.
@@ -89,7 +97,7 @@ func (v *victim) wholeRun(name string) {
 	defer func() { v.do("down", name, "--now") }()
 	ended := make(chan int, 1)
 	go func() { ended <- run.code() }()
-	var before []map[string]int // of each attempt that was killed, what was saved
+	var before []progress // of each attempt that was killed
 	code, attempt := -1, 1
 	for v.kills < *killCount {
 		if code = v.untilDriver(name, attempt, ended); code >= 0 {
@@ -98,9 +106,9 @@ func (v *victim) wholeRun(name string) {
 		if code = v.moment(out, ended); code >= 0 {
 			break
 		}
-		saved, survived := v.kill(name, attempt, out)
+		came, survived := v.kill(name, attempt, out)
 		if !survived {
-			before = append(before, saved)
+			before = append(before, came)
 			attempt++
 		}
 	}
@@ -156,19 +164,20 @@ func (v *victim) moment(out string, ended <-chan int) int {
 	}
 }
 
-// kill kills the driver or a node. It returns what was saved at that time, and whether the attempt goes on, because there was nothing to kill, or because the node was started again
+// kill kills the driver or a node. It returns how far the attempt had come, and whether it goes on, because there was nothing to kill, or because the node was started again
 // before it had a part in it.
-func (v *victim) kill(name string, attempt int, out string) (saved map[string]int, survived bool) {
+func (v *victim) kill(name string, attempt int, out string) (came progress, survived bool) {
 	what, driver := "the driver", driverProcess(v.t, name, strconv.Itoa(attempt), v.script)
 	pid, nodes := driver, raylets(v.t, name)
 	if v.random.IntN(2) == 1 && len(nodes) > 0 {
 		pid = nodes[v.random.IntN(len(nodes))]
 		what = fmt.Sprintf("one of %d nodes", len(nodes))
 	}
-	saved = v.saved(v.t, out)
+	came.noted = v.noted(v.t, out)
 	if driver == 0 || syscall.Kill(pid, syscall.SIGKILL) != nil {
-		return nil, true // the run is over, or the attempt has ended by itself
+		return came, true // the run is over, or the attempt has ended by itself
 	}
+	came.saved = v.saved(v.t, out)
 	eventually(v.t, "the end of what was killed", func() bool {
 		if pid == driver || driverProcess(v.t, name, strconv.Itoa(attempt), v.script) == 0 {
 			return true
@@ -177,15 +186,15 @@ func (v *victim) kill(name string, attempt int, out string) (saved map[string]in
 		survived = len(now) >= len(nodes) && !slices.Contains(now, pid)
 		return survived
 	})
-	v.t.Logf("%s, attempt %d: %s killed, with %v saved; the attempt survived: %t", name, attempt, what, saved, survived)
+	v.t.Logf("%s, attempt %d: %s killed, with %v saved and %v noted; the attempt survived: %t", name, attempt, what, came.saved, came.noted, survived)
 	if survived {
-		return saved, true
+		return came, true
 	}
 	v.kills++
-	if len(saved) > 0 {
+	if len(came.noted) > 0 {
 		v.withCheckpoint++
 	}
-	return saved, false
+	return came, false
 }
 
 // raylets are the processes of a run's nodes.
@@ -195,26 +204,27 @@ func raylets(t *testing.T, name string) []int {
 }
 
 // wentOn checks where the attempts began: after each kill, the next one that came so far.
-func (v *victim) wentOn(name string, before []map[string]int) {
+func (v *victim) wentOn(name string, before []progress) {
 	began := make([]map[string]int, len(before)+2)
 	for i := len(before); i >= 0; i-- {
 		began[i] = v.beginnings(name, i+1)
 		if i > 0 {
-			v.t.Logf("%s, attempt %d: saved %v, began at %v", name, i+1, before[i-1], began[i])
+			v.t.Logf("%s, attempt %d: saved %v, noted %v, began at %v", name, i+1, before[i-1].saved, before[i-1].noted, began[i])
 		}
 		if len(began[i]) == 0 {
 			began[i] = began[i+1]
 		}
 	}
-	for i, saved := range before {
-		anew := false // an attempt that finds all trials done begins none
+	for i, came := range before {
+		lost := false // an attempt that finds all trials done begins none
 		for trial, step := range began[i+1] {
-			anew = anew || step == 0 && saved[trial] > 0
+			lost = lost || step < came.noted[trial]
+			v.again = max(v.again, came.saved[trial]-step)
 		}
 		switch {
-		case anew:
-			v.t.Errorf("%s: after kill %d, with %v saved, it began at %v", name, i+1, saved, began[i+1])
-		case len(saved) > 0:
+		case lost:
+			v.t.Errorf("%s: after kill %d, with %v saved and %v noted, it began at %v", name, i+1, came.saved, came.noted, began[i+1])
+		case len(came.noted) > 0:
 			v.resumed++
 		}
 	}
@@ -259,6 +269,21 @@ func savedByTrain(t *testing.T, out string) map[string]int {
 	return newest("", filepath.Join(out, "train", "checkpoint_*", "state.json"), nil)
 }
 
+// notedByTrain: Ray Train goes on from the newest checkpoint of which all workers have told, and writes this into a file of its own.
+func notedByTrain(t *testing.T, out string) map[string]int {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(out, "train", "checkpoint_manager_snapshot.json"))
+	var state struct {
+		Latest struct {
+			Dir string `json:"checkpoint_dir_name"`
+		} `json:"latest_checkpoint_result"`
+	}
+	if err != nil || json.Unmarshal(text, &state) != nil || state.Latest.Dir == "" {
+		return nil
+	}
+	return newest("", filepath.Join(out, "train", state.Latest.Dir, "state.json"), nil)
+}
+
 func savedByRLlib(t *testing.T, out string) map[string]int {
 	t.Helper()
 	var found map[string]int
@@ -281,6 +306,49 @@ func savedByTune(t *testing.T, out string) map[string]int {
 		if len(words) > 2 {
 			found = newest(words[1]+"_"+words[2], filepath.Join(dir, "checkpoint_*", "state.json"), found)
 		}
+	}
+	return found
+}
+
+// notedByTune: Ray Tune goes on from the newest of its notes of all trials.
+func notedByTune(t *testing.T, out string) map[string]int {
+	t.Helper()
+	notes, _ := filepath.Glob(filepath.Join(out, "tune", "experiment_state-*.json"))
+	if len(notes) == 0 {
+		return nil
+	}
+	text, err := os.ReadFile(slices.Max(notes))
+	if err != nil {
+		return nil
+	}
+	var trials [][2]string // JSON in JSON: what a trial is, and how far it is
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	for range 2 { // {"trial_data":
+		if _, err := decoder.Token(); err != nil {
+			return nil // it is being written
+		}
+	}
+	if decoder.Decode(&trials) != nil {
+		return nil
+	}
+	var found map[string]int
+	for _, texts := range trials {
+		var trial struct {
+			ID string `json:"trial_id"`
+		}
+		var run struct {
+			Last struct {
+				Step       int
+				Checkpoint string `json:"checkpoint_dir_name"`
+			} `json:"last_result"`
+		}
+		if json.Unmarshal([]byte(texts[0]), &trial) != nil || json.Unmarshal([]byte(texts[1]), &run) != nil || run.Last.Checkpoint == "" {
+			continue // one that has not begun has -Infinity in it
+		}
+		if found == nil {
+			found = map[string]int{}
+		}
+		found[trial.ID] = run.Last.Step
 	}
 	return found
 }

@@ -38,6 +38,9 @@ parser.add_argument("--trials", type=int, default=4)
 parser.add_argument("--steps", type=int, default=20)
 options = parser.parse_args()
 
+# At a sudden end, trials go on from the checkpoints of Tune's last note, which it writes every 10 s or more. Each note has the state of all trials: with
+# thousands of them, take more seconds than 1.
+os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "1")
 path = os.path.join(os.environ["RAYCTL_OUTPUT_DIR"], "tune")
 trainable = tune.with_resources(train, {"CPU": 1})
 if Tuner.can_restore(path):
