@@ -2,6 +2,7 @@ package workloads
 
 import (
 	"fmt"
+	"maps"
 	"math/big"
 	"slices"
 	"strconv"
@@ -96,30 +97,29 @@ func (s sum) shown(values map[string]any) string { return s.text + " = " + s.val
 // CheckValues refuses values that do not fit together.
 func (m *Manifest) CheckValues(values map[string]any) error {
 	for i := range m.Checks {
-		if err := m.Checks[i].check(m, values); err != nil {
-			return err
+		c := &m.Checks[i]
+		if relation := c.broken(values); relation != "" {
+			return &ValueError{Msg: relation + ", but " + c.Says, Hint: m.hint(c, values)}
 		}
 	}
 	return nil
 }
 
-func (c *Check) check(m *Manifest, values map[string]any) error {
+// broken is what contradicts the check; "" if nothing does.
+func (c *Check) broken(values map[string]any) string {
 	if c.When != "" && !holds(c.When, values) {
-		return nil
+		return ""
 	}
 	a, b := c.sides[0].value(values), c.sides[1].value(values)
-	var relation string
 	switch {
 	case c.Divides != nil && (a.Sign() == 0 || new(big.Int).Rem(b, a).Sign() != 0):
-		relation = fmt.Sprintf("%s is not divisible by %s", c.sides[1].shown(values), c.sides[0].shown(values))
+		return fmt.Sprintf("%s is not divisible by %s", c.sides[1].shown(values), c.sides[0].shown(values))
 	case c.AtMost != nil && a.Cmp(b) > 0:
-		relation = fmt.Sprintf("%s is more than %s", c.sides[0].shown(values), c.sides[1].shown(values))
+		return fmt.Sprintf("%s is more than %s", c.sides[0].shown(values), c.sides[1].shown(values))
 	case c.Equal != nil && a.Cmp(b) != 0:
-		relation = fmt.Sprintf("%s is not %s", c.sides[0].shown(values), c.sides[1].shown(values))
-	default:
-		return nil
+		return fmt.Sprintf("%s is not %s", c.sides[0].shown(values), c.sides[1].shown(values))
 	}
-	return &ValueError{Msg: relation + ", but " + c.Says, Hint: c.hint(m, a, b)}
+	return ""
 }
 
 func holds(when string, values map[string]any) bool {
@@ -130,24 +130,40 @@ func holds(when string, values map[string]any) bool {
 	return fmt.Sprint(values[name]) == want
 }
 
-// hint is a value with which the check holds, where changing one parameter is enough.
-func (c *Check) hint(m *Manifest, a, b *big.Int) string {
-	const other = "set other values with --set"
-	p := m.parameter(c.sides[1].text)
-	if c.Divides == nil || p == nil || a.Sign() <= 0 {
-		return other
-	}
-	below := new(big.Int).Sub(b, new(big.Int).Rem(b, a))
-	var fits []string
-	for _, n := range []*big.Int{below, new(big.Int).Add(below, a)} {
-		if _, err := p.Value(n.String()); err == nil && n.Sign() > 0 {
-			fits = append(fits, "--set "+p.Name+"="+n.String())
+// hint are values of one parameter with which all checks hold, where changing one of those in the check is enough.
+func (m *Manifest) hint(c *Check, values map[string]any) string {
+	for _, side := range []sum{c.sides[1], c.sides[0]} {
+		for _, product := range side.products {
+			for _, factor := range product {
+				if p := m.parameter(factor); p != nil {
+					if fits := m.fitting(p, values); len(fits) > 0 {
+						return "give " + strings.Join(fits, " or ")
+					}
+				}
+			}
 		}
 	}
-	if len(fits) == 0 {
-		return other
+	return "set other values with --set"
+}
+
+// searched bounds how far from a parameter's value another one is looked for.
+const searched = 4096
+
+// fitting are the nearest values of a parameter below and above its own with which all checks hold.
+func (m *Manifest) fitting(p *Parameter, values map[string]any) (fits []string) {
+	changed := maps.Clone(values)
+	now, _ := values[p.Name].(int)
+	least, most := p.bounds()
+	for _, step := range []int{-1, 1} {
+		for n := now + step; n >= max(least, now-searched) && n <= min(most, now+searched); n += step {
+			changed[p.Name] = n
+			if !slices.ContainsFunc(m.Checks, func(c Check) bool { return c.broken(changed) != "" }) {
+				fits = append(fits, fmt.Sprintf("--set %s=%d", p.Name, n))
+				break
+			}
+		}
 	}
-	return "give " + strings.Join(fits, " or ")
+	return fits
 }
 
 // Rule is the check in words.

@@ -96,7 +96,9 @@ func TestValues(t *testing.T) {
 		"batch=70":                          "batch = 70 is not divisible by nodes * gpus = 16, but each GPU gets the same: give --set batch=64 or --set batch=80",
 		"batch=3":                           "give --set batch=16",
 		"gpus=9,engine=vllm,batch=18":       "",
-		"gpus=9,engine=sglang,batch=18":     "gpus + 1 = 10 is more than 9 = 9, but one is spare: set other values with --set",
+		"gpus=9,engine=sglang,batch=18":     "gpus + 1 = 10 is more than 9 = 9, but one is spare: give --set gpus=3", // with 8 the batch would be uneven
+		"gpus=1000000":                      "batch = 64 is not divisible by nodes * gpus = 2000000, but each GPU gets the same: set other values with --set",
+		"nodes=3,batch=1":                   "give --set batch=24",
 	} {
 		var pairs []string
 		if set != "" {
