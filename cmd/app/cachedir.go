@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rayctl/rayctl/cmd/config"
-	"github.com/rayctl/rayctl/cmd/launched"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/trust"
@@ -37,35 +35,6 @@ func (a *App) cacheDir(use func(path string) error, parts []string) (string, err
 		return "", launcher.Fail(runstate.CodePermission, err, "set XDG_CACHE_HOME to a directory that only you may write to", "the cache directory %s cannot be used: %v", dir, err)
 	}
 	return dir, nil
-}
-
-// launched is what this machine remembers of launches.
-func (a *App) launched() launched.Memory {
-	dir, err := a.CacheDir("launched")
-	if err != nil {
-		a.Logger().Debug("no launch is remembered", "error", err)
-	}
-	return launched.Memory{Dir: dir}
-}
-
-// RememberLaunch lets later commands find a cluster.
-func (a *App) RememberLaunch(c *config.Loaded) {
-	if err := a.launched().Remember(c.Spec, c.File, a.Now()); err != nil {
-		a.Logger().Debug("the launch is not remembered", "cluster", c.Spec.Name, "error", err)
-	}
-}
-
-// Launched reports whether this machine remembers the launch of a cluster of this name.
-func (a *App) Launched(name string) bool { return a.launched().Has(name) }
-
-// MayLive reports whether this machine has launched a cluster of this name whose end it has not seen.
-func (a *App) MayLive(name string) bool { return a.launched().MayLive(name) }
-
-// LaunchEnded is called for a cluster that has ended.
-func (a *App) LaunchEnded(name string) {
-	if err := a.launched().Ended(name); err != nil {
-		a.Logger().Debug("the end is not remembered", "cluster", name, "error", err)
-	}
 }
 
 // CacheName is a file's name for what the cache has of a cluster as it is reached by these words. Clusters of one name at two sites, or one after the other,

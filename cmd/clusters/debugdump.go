@@ -18,7 +18,6 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/clusters/dump"
-	"github.com/rayctl/rayctl/cmd/clusters/report"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/wholefile"
@@ -77,7 +76,7 @@ func runDebugDump(ctx context.Context, a *app.App, o *debugDumpOptions) error {
 		return err
 	}
 	archive := dump.New(o.driverLog)
-	d := dump.Collector{App: a, Cluster: c, Archive: archive, Receipt: report.Concluded(a, c.Launcher.Name(), string(c.ID))}
+	d := dump.Collector{App: a, Cluster: c, Archive: archive, Receipt: a.SeenEnd(c.Launcher.Name(), string(c.ID))}
 	if err := d.Collect(ctx); err != nil {
 		return err
 	}

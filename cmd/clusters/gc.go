@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
-	"github.com/rayctl/rayctl/cmd/clusters/report"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec/units"
@@ -83,7 +82,11 @@ func runGC(ctx context.Context, a *app.App, o *gcOptions) error {
 		}
 	}
 	if o.history {
-		found, err := report.Forget(a, a.Now().Add(-*age), o.dryRun)
+		var found []launcher.Collected
+		receipts, err := a.Receipts()
+		if err == nil {
+			found, err = receipts.Forget(a.Now().Add(-*age), o.dryRun)
+		}
 		all, failures = append(all, found...), append(failures, err)
 	}
 	failed := errors.Join(failures...)

@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
-	"github.com/rayctl/rayctl/cmd/clusters/report"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/driverio"
+	"github.com/rayctl/rayctl/launcher/history"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec/units"
 )
@@ -27,25 +27,8 @@ type historyOptions struct {
 	output app.Output
 }
 
-// past is one run that ended.
-type past struct {
-	Name     string        `json:"name"`
-	Launcher string        `json:"launcher"`
-	Created  time.Time     `json:"created"`
-	Ended    time.Time     `json:"ended"`
-	Exit     runstate.Exit `json:"exit"`
-	Command  string        `json:"command,omitempty"`
-	// Jobs are those that were submitted to a cluster without a job of its own.
-	Jobs   *runstate.EndedSubmissions `json:"jobs,omitempty"`
-	Record bool                       `json:"record"` // output and result are still available
-	// Elsewhere is where the record may be that was not looked for there, such as another namespace, or a Slurm that does not answer.
-	Elsewhere string `json:"elsewhere,omitempty"`
-	// Usage is unknown where a record has no timeline.
-	Usage *launcher.Usage `json:"usage,omitempty"`
-}
-
 // exitCode is the exit code for people. A cluster without a job that somebody ended has not failed: the code is rayctl's own, which nobody saw.
-func (p past) exitCode() string {
+func exitCode(p history.Past) string {
 	if p.Command == "" && p.Exit.Cause == runstate.CauseDown {
 		return "-"
 	}
@@ -53,7 +36,7 @@ func (p past) exitCode() string {
 }
 
 // command is the run's, or what was submitted to a cluster without one.
-func (p past) command() string {
+func command(p history.Past) string {
 	if p.Command == "" && p.Jobs != nil {
 		return endedJobs(p.Jobs)
 	}
@@ -69,7 +52,7 @@ func endedJobs(e *runstate.EndedSubmissions) string {
 	return fmt.Sprintf("%d jobs (%d succeeded), the last: %s", e.Count, e.Succeeded, last)
 }
 
-func pastRuns(ctx context.Context, a *app.App, o *historyOptions) ([]past, error) {
+func pastRuns(ctx context.Context, a *app.App, o *historyOptions) ([]history.Past, error) {
 	c, err := a.Selection(&o.config)
 	if err != nil {
 		return nil, err
@@ -78,7 +61,7 @@ func pastRuns(ctx context.Context, a *app.App, o *historyOptions) ([]past, error
 	if err != nil {
 		return nil, err
 	}
-	var all []app.Listed
+	var records []launcher.Status
 	var searched []launcher.Launcher
 	for _, l := range ls {
 		found, err := a.List(ctx, []launcher.Launcher{l}, true)
@@ -86,48 +69,23 @@ func pastRuns(ctx context.Context, a *app.App, o *historyOptions) ([]past, error
 			a.UI.Warn("records cannot be listed: %s", app.Sentence(err))
 			continue
 		}
-		all, searched = append(all, found...), append(searched, l)
-	}
-	seen := map[string]int{} // its place in list
-	key := func(launcherName, name string, created time.Time) string {
-		return launcherName + "/" + name + "/" + created.UTC().Format(time.RFC3339Nano)
-	}
-	var list []past
-	for _, x := range all {
-		s := x.Status
-		if !s.Phase.Ended() || s.Exit == nil {
-			continue
+		for _, x := range found {
+			records = append(records, x.Status)
 		}
-		seen[key(s.Launcher, s.Name, s.Created)] = len(list)
-		p := past{Name: s.Name, Launcher: s.Launcher, Created: s.Created, Ended: s.Since, Exit: *s.Exit, Record: true}
-		if s.Job != nil {
-			p.Command = driverio.UserCommand(s.Job.Entrypoint)
-		}
-		p.Jobs = s.EndedSubmissions
-		if len(s.Timeline) > 0 {
-			p.Usage = &launcher.NewReceipt(launcher.NewResult(s, launcher.LogInfo{}, nil)).Usage
-		}
-		list = append(list, p)
+		searched = append(searched, l)
 	}
-	receipts, err := report.Read(a)
+	kept, err := a.Receipts()
+	var receipts []launcher.Receipt
+	if err == nil {
+		receipts, err = kept.All()
+	}
 	if err != nil {
 		a.UI.Warn("what this machine has seen end is not listed: %s", app.Sentence(err))
 	}
-	for _, rc := range receipts {
-		if c.Origins["launcher"].Source == "--launcher" && rc.Launcher != c.Spec.Launcher {
-			continue
-		}
-		if i, ok := seen[key(rc.Launcher, rc.Name, rc.Created)]; ok {
-			list[i].Usage = &rc.Usage
-			continue
-		}
-		p := past{Name: rc.Name, Launcher: rc.Launcher, Created: rc.Created, Ended: rc.Ended, Exit: rc.Exit, Command: rc.Command, Jobs: rc.EndedSubmissions, Usage: &rc.Usage}
-		if len(rc.Timeline) > 0 && !looked(ctx, searched, &rc) { // a launch that was refused has no record anywhere
-			p.Elsewhere = strings.TrimSpace(rc.Launcher + " " + rc.Where)
-		}
-		list = append(list, p)
+	if c.Origins["launcher"].Source == "--launcher" {
+		receipts = slices.DeleteFunc(receipts, func(rc launcher.Receipt) bool { return rc.Launcher != c.Spec.Launcher })
 	}
-	return list, nil
+	return history.Ended(records, receipts, func(rc *launcher.Receipt) bool { return looked(ctx, searched, rc) }), nil
 }
 
 // looked reports whether the record of a run would have been found.
@@ -175,12 +133,12 @@ func runHistory(ctx context.Context, a *app.App, o *historyOptions) error {
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(list, func(x, y past) int { return y.Ended.Compare(x.Ended) })
+	slices.SortFunc(list, func(x, y history.Past) int { return y.Ended.Compare(x.Ended) })
 	if o.name != "" {
-		list = slices.DeleteFunc(list, func(p past) bool { return !app.RunOf(o.name, p.Name) })
+		list = slices.DeleteFunc(list, func(p history.Past) bool { return !app.RunOf(o.name, p.Name) })
 	}
 	if o.since != "" {
-		list = slices.DeleteFunc(list, func(p past) bool { return a.Now().Sub(p.Ended) > since })
+		list = slices.DeleteFunc(list, func(p history.Past) bool { return a.Now().Sub(p.Ended) > since })
 	}
 	sum, left := totalNodeSeconds(list), 0
 	if o.limit > 0 && len(list) > o.limit {
@@ -203,10 +161,10 @@ func runHistory(ctx context.Context, a *app.App, o *historyOptions) error {
 			continue
 		}
 		if narrow {
-			rows = append(rows, []string{p.Name, terminal.Ago(a.Now(), p.Ended) + " ago", launcher.Human(p.Ended.Sub(p.Created).Seconds()), p.exitCode(), terminal.OrDash(p.Exit.Cause), terminal.OrDash(terminal.Shorten(p.command(), false))})
+			rows = append(rows, []string{p.Name, terminal.Ago(a.Now(), p.Ended) + " ago", launcher.Human(p.Ended.Sub(p.Created).Seconds()), exitCode(p), terminal.OrDash(p.Exit.Cause), terminal.OrDash(terminal.Shorten(command(p), false))})
 			continue
 		}
-		row := []string{p.Name, p.Launcher, terminal.Stamp(a.Out, p.Ended), launcher.Human(p.Ended.Sub(p.Created).Seconds()), nodeSeconds(p.Usage), p.exitCode(), terminal.OrDash(p.Exit.Cause), terminal.OrDash(terminal.Shorten(p.command(), wide))}
+		row := []string{p.Name, p.Launcher, terminal.Stamp(a.Out, p.Ended), launcher.Human(p.Ended.Sub(p.Created).Seconds()), nodeSeconds(p.Usage), exitCode(p), terminal.OrDash(p.Exit.Cause), terminal.OrDash(terminal.Shorten(command(p), wide))}
 		if wide {
 			row = append(row, terminal.Stamp(a.Out, p.Created), terminal.OrDash(p.Exit.Message))
 		}
@@ -246,7 +204,7 @@ func (o *historyOptions) age() (time.Duration, error) {
 }
 
 // noteRecords tells of runs without a record, or whose record was not looked for.
-func noteRecords(a *app.App, list []past) {
+func noteRecords(a *app.App, list []history.Past) {
 	gone := 0
 	var elsewhere []string
 	for _, p := range list {
@@ -266,7 +224,7 @@ func noteRecords(a *app.App, list []past) {
 }
 
 // totalNodeSeconds adds up those that are known.
-func totalNodeSeconds(list []past) string {
+func totalNodeSeconds(list []history.Past) string {
 	var sum launcher.Usage
 	for _, p := range list {
 		if p.Usage != nil {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/app/driverend"
-	"github.com/rayctl/rayctl/cmd/clusters/report"
 	"github.com/rayctl/rayctl/cmd/config"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
@@ -61,9 +60,7 @@ func replace(ctx context.Context, a *app.App, l launcher.Launcher, s *spec.Clust
 // forget frees the name of an ended cluster. `history` goes on to list it, without its output.
 func forget(ctx context.Context, a *app.App, l launcher.Launcher, id launcher.ID) error {
 	if r, err := l.Result(ctx, id); err == nil && r.Exit != nil {
-		if err := report.Remember(a, launcher.NewReceipt(r)); err != nil {
-			a.Logger().Debug("what is replaced is not in the history", "error", err)
-		}
+		a.RememberReplaced(launcher.NewReceipt(r))
 	}
 	if err := l.Forget(ctx, id); err != nil && !errors.Is(err, launcher.ErrNotFound) {
 		return err

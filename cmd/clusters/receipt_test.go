@@ -11,6 +11,7 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/app/apptest"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/history"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
@@ -79,7 +80,7 @@ func TestRefusedIsHistory(t *testing.T) {
 		t.Errorf("a key that does not exist: %s, %v", report, err)
 	}
 	_, out, stderr := said(refused, "history", "-o", "json")
-	var list []past
+	var list []history.Past
 	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 3 {
 		t.Fatalf("%v: %s %s", err, out, stderr)
 	}

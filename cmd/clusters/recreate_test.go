@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/rayctl/rayctl/cmd/app/apptest"
-	"github.com/rayctl/rayctl/cmd/clusters/report"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -64,7 +63,11 @@ func TestRecreateKeepsWhatItCannotReplace(t *testing.T) {
 		if (err != nil) != (c.want == nil) || !slices.Equal(l.done, c.want) {
 			t.Errorf("%s: %v, %v", name, l.done, err)
 		}
-		kept, readErr := report.Read(a)
+		receipts, readErr := a.Receipts()
+		if readErr != nil {
+			t.Fatal(readErr)
+		}
+		kept, readErr := receipts.All()
 		if readErr != nil || len(kept) != len(c.want)/2 || len(kept) > 0 && kept[0].EndedSubmissions.Count != 2 {
 			t.Errorf("%s: in the history %+v, %v", name, kept, readErr)
 		}

@@ -328,19 +328,11 @@ func answerDetached(ctx context.Context, a *app.App, o *runOptions, c *app.Clust
 func finishRun(ctx context.Context, a *app.App, o *runOptions, outcome *launcher.Outcome) error {
 	a.UI.Clear()
 	rc := outcome.Receipt
-	remember(a, rc)
+	a.RememberEnd(rc)
 	if !a.Quiet {
 		a.UI.Line(terminal.Clean(strings.TrimSuffix(report.Text(rc), "\n")))
 	} else if rc.Exit.Code != 0 && rc.Exit.Origin != "driver" { // with -q this is the only message
 		a.UI.Warn("rayctl: %s %s", rc.Name, rc.Exit.Sentence())
 	}
 	return report.Answer(ctx, a, &o.reports, &o.output, outcome)
-}
-
-// remember notes the end of a cluster that this command has seen.
-func remember(a *app.App, rc *launcher.Receipt) {
-	a.LaunchEnded(rc.Name)
-	if err := report.Remember(a, rc); err != nil {
-		a.Logger().Debug("the receipt is not in the history", "error", err)
-	}
 }

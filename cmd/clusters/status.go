@@ -87,7 +87,7 @@ func statusOf(ctx context.Context, a *app.App, c *app.Cluster) (s launcher.Statu
 	if s, err = c.Status(ctx); launcher.ExitCode(err) != runstate.CodeUnreachable {
 		return s, nil, err
 	}
-	if rc = report.Concluded(a, c.Launcher.Name(), string(c.ID)); rc == nil {
+	if rc = a.SeenEnd(c.Launcher.Name(), string(c.ID)); rc == nil {
 		return s, nil, err
 	}
 	s = rc.Status()

@@ -9,6 +9,7 @@ import (
 	"github.com/rayctl/rayctl/cmd/app/apptest"
 	"github.com/rayctl/rayctl/cmd/app/served"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/history"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
@@ -57,7 +58,7 @@ func TestEventLine(t *testing.T) {
 // TestEndedJobs: status and history show what was submitted to a cluster without a job of its own.
 func TestEndedJobs(t *testing.T) {
 	jobs := &runstate.EndedSubmissions{Count: 1, Succeeded: 0, Last: runstate.Submission{State: runstate.JobFailed, Entrypoint: "python a.py"}}
-	if got, want := (past{Jobs: jobs}).command(), "1 job (failed): python a.py"; got != want {
+	if got, want := command(history.Past{Jobs: jobs}), "1 job (failed): python a.py"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	jobs.Count, jobs.Succeeded = 3, 2
@@ -68,7 +69,7 @@ func TestEndedJobs(t *testing.T) {
 	if want := "ended jobs   3 jobs (2 succeeded), the last: python a.py\n"; !strings.Contains(out.String(), want) {
 		t.Errorf("%q, want %q", out, want)
 	}
-	if got := (past{Command: "python b.py", Jobs: jobs}).command(); got != "python b.py" {
+	if got := command(history.Past{Command: "python b.py", Jobs: jobs}); got != "python b.py" {
 		t.Errorf("of a run: %q", got)
 	}
 }

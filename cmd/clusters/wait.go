@@ -96,7 +96,7 @@ func runWait(ctx context.Context, a *app.App, o *waitOptions) error {
 		}
 	}
 	if launcher.ExitCode(err) == runstate.CodeUnreachable {
-		if rc := report.Concluded(a, c.Launcher.Name(), string(c.ID)); rc != nil {
+		if rc := a.SeenEnd(c.Launcher.Name(), string(c.ID)); rc != nil {
 			a.UI.Warn("this is the end that this machine has seen: %s", app.Sentence(err))
 			outcome, err = &launcher.Outcome{ID: c.ID, Receipt: rc, Result: launcher.Recordless(rc.Status())}, nil
 		}
@@ -104,7 +104,7 @@ func runWait(ctx context.Context, a *app.App, o *waitOptions) error {
 	if err != nil {
 		return err
 	}
-	remember(a, outcome.Receipt)
+	a.RememberEnd(outcome.Receipt)
 	a.UI.Note("%s %s", c.ID, outcome.Receipt.Exit.Sentence())
 	return report.Answer(ctx, a, &o.reports, &o.output, outcome)
 }

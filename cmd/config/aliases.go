@@ -41,11 +41,11 @@ func addOtherFlags(fs *pflag.FlagSet) {
 }
 
 // checkOtherFlags refuses such a flag where another launcher is in force, which would ignore it.
-func (l *loader) checkOtherFlags(s *spec.ClusterSpec) error {
+func (d *Document) checkOtherFlags(launcher string) error {
 	for _, other := range spec.Substrates() {
 		for flag := range other.OtherFlags {
-			if f := lookup(l.opts.Flags, flag); f != nil && f.Changed && other.Name != s.Launcher {
-				return flagError(spec.Origin{Source: "--" + flag}, "add --launcher "+other.Name+", or leave it out", "it is for %s, and the launcher here is %s", other.Title, s.Launcher)
+			if f := lookup(d.opts.Flags, flag); f != nil && f.Changed && other.Name != launcher {
+				return flagError(spec.Origin{Source: "--" + flag}, "add --launcher "+other.Name+", or leave it out", "it is for %s, and the launcher here is %s", other.Title, launcher)
 			}
 		}
 	}
@@ -65,18 +65,16 @@ func (l *loader) setBound(key string) func(string, spec.Origin) error {
 }
 
 // addSecrets adds the secrets of flags: only their names, because other users of the machine can read a command line.
-func (l *loader) addSecrets(s *spec.ClusterSpec) error {
-	var names []string
-	l.add("secret", "secrets", &names, nil)
-	for _, name := range names {
+func (l *loader) addSecrets() error {
+	return l.each("secret", func(name string, o spec.Origin) error {
 		if _, _, pair := cutGroup(name); pair {
-			return flagError(spec.Origin{Source: "--secret"}, "give its NAME alone: the value is taken from your environment", "a command line is shown to other users of the machine")
+			return flagError(o, "give its NAME alone: the value is taken from your environment", "a command line is shown to other users of the machine")
 		}
-		if !slices.ContainsFunc(s.Secrets, func(has spec.Secret) bool { return has.Name == name }) {
-			s.Secrets = append(s.Secrets, spec.Secret{Name: name})
+		if _, has := l.doc.Origins()["secrets."+name]; has {
+			return nil
 		}
-	}
-	return nil
+		return l.doc.Append("secrets", name, o)
+	})
 }
 
 // rangeHint is how to write an elastic group's size.

@@ -38,20 +38,23 @@ func Launchers() []string {
 	return names
 }
 
-// chooseLauncher uses the explicit choice, else the only section, never what is installed.
-func (l *loader) chooseLauncher(s *spec.ClusterSpec, found sections) error {
+// chooseLauncher uses the site's, else the explicit choice, else the only section, never what is installed.
+func (l *Loaded) chooseLauncher(site Site, found sections) error {
+	s, m := l.Spec, l.Manifest
+	if site.Launcher != "" {
+		s.Launcher, l.Origins["launcher"] = site.Launcher, spec.Origin{Source: "the site"}
+	}
 	names := slices.DeleteFunc(spec.ChosenBySection(), func(name string) bool { _, ok := found[name]; return !ok })
-	m := l.out.Manifest
 	s.Launcher = spec.LauncherCalled(s.Launcher)
 	switch {
 	case m != nil && s.Launcher != "" && s.Launcher != m.Launcher:
-		return &spec.Error{File: l.out.Origins["launcher"].String(), Msg: fmt.Sprintf("a %s can only be launched by %s, not %s", m.Kind, m.Launcher, s.Launcher),
+		return &spec.Error{File: l.Origins["launcher"].String(), Msg: fmt.Sprintf("a %s can only be launched by %s, not %s", m.Kind, m.Launcher, s.Launcher),
 			Hint: "leave the launcher out, or write a cluster file"}
 	case m != nil:
 		s.Launcher = m.Launcher
 		l.chosen(m.File+" is a "+m.Kind, spec.Origin{Source: m.File})
 	case s.Launcher != "":
-		l.out.Reason = "chosen by " + l.out.Origins["launcher"].String()
+		l.Reason = "chosen by " + l.Origins["launcher"].String()
 	case len(names) > 1:
 		first, second := names[0], names[1]
 		return &spec.Error{File: found[first].String(), Msg: fmt.Sprintf("there is a %s: section, and a %s: section at %s, so the launcher is not clear", first, second, found[second]),
@@ -75,9 +78,9 @@ func oneOf(names []string) string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-func (l *loader) chosen(why string, o spec.Origin) {
-	l.out.Reason = why
-	l.out.Origins["launcher"] = o
+func (l *Loaded) chosen(why string, o spec.Origin) {
+	l.Reason = why
+	l.Origins["launcher"] = o
 }
 
 func place(o spec.Origin) string {

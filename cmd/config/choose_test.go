@@ -8,6 +8,7 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
 func TestChooseLauncher(t *testing.T) {
@@ -124,4 +125,55 @@ func TestManifest(t *testing.T) {
 	f.fails("deploy.yaml: is a Kubernetes Deployment, which rayctl does not launch", "", "-f", "deploy.yaml")
 	f.fails("service.yaml: is a Kubernetes RayService", "", "-f", "service.yaml")
 	f.fails("a RayCluster can only be launched by kuberay, not slurm", "", "-f", "ray.yaml", "--launcher", "slurm")
+}
+
+// TestSites: one document is a valid configuration at each of several sites, whatever was made of it before. What a site has counts where no layer sets it.
+func TestSites(t *testing.T) {
+	f := newFixture(t, map[string]string{"rayctl.yaml": "name: a\nimage: rayproject/ray:2.60.0\nslurm: {partition: gpu}\nkuberay: {}\nlocal: {packages: [a]}\nray: {python: /x}\n" +
+		"workers: [{name: w}]\njob: {pip: [numpy]}\n"})
+	if err := f.flags.Parse([]string{"--account", "flag", "--workers", "3", "--pip", "jax", "--secret", "TOKEN"}); err != nil {
+		t.Fatal(err)
+	}
+	d, err := Merge(Options{Flags: f.flags, Dir: f.dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := spec.Parse(strings.NewReader("slurm: {account: site, host: login1, partition: site}"), "sites.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	far, bad := Site{Launcher: "slurm", Keys: keys}, Site{Launcher: "local"}
+	for range 2 { // the same again
+		l, err := d.At(far)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := slurmspec.Of(l.Spec); c.Account != "flag" || c.Host != "login1" || c.Partition != "gpu" || c.Transport != "auto" {
+			t.Errorf("the far Slurm: %+v", c)
+		}
+		if from := l.Origins.of("slurm.host"); from != "sites.yaml:1" || l.Reason != "chosen by the site" {
+			t.Errorf("%s, %s", from, l.Reason)
+		}
+		if near, err := d.At(Site{Launcher: "slurm"}); err != nil || slurmspec.Of(near.Spec).Host != "" || *near.Spec.Workers[0].Replicas != 3 {
+			t.Errorf("the Slurm here: %v, %+v", err, near)
+		}
+		if job := l.Spec.Job.Pip.Packages; strings.Join(job, " ") != "numpy jax" || len(l.Spec.Secrets) != 1 || l.Spec.Launcher != "slurm" || l.Spec.Head.On != "w" {
+			t.Errorf("%+v", l.Spec)
+		}
+		if _, err := d.At(bad); err == nil || !strings.Contains(err.Error(), "--account: it is for Slurm, and the launcher here is local") {
+			t.Errorf("a flag of another site: %v", err)
+		}
+		if _, err := d.At(Site{}); err == nil || !strings.Contains(err.Error(), "so the launcher is not clear") {
+			t.Errorf("no site: %v", err)
+		}
+	}
+	if d, err = Merge(Options{Dir: f.dir}); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := d.At(Site{Launcher: "kuberay"}); err != nil || kuberayspec.Of(l.Spec).Scheduler != "auto" || l.Spec.Head.On != "" {
+		t.Errorf("on Kubernetes: %v, %+v", err, l)
+	}
+	if _, err := d.At(bad); err == nil || !strings.Contains(err.Error(), "rayctl.yaml:5: local.packages: rayctl installs packages only") {
+		t.Errorf("a mistake in one site's section: %v", err)
+	}
 }

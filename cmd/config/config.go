@@ -1,5 +1,6 @@
-// Package config finds the configuration of a command and merges its layers: flags over RAYCTL_* variables over the chosen profile
-// over the cluster file over the profile named default over defaults. It records the origin of each value.
+// Package config makes the configuration of a command in two steps. Merge makes one document of its layers: flags over RAYCTL_* variables over the chosen
+// profile over the cluster file over the profile named default. It records the origin of each value. Document.At then chooses the launcher, fills in defaults
+// and validates, once for each site.
 //
 // Flags and variables are viper's. Files are merged by package spec, because viper lowercases the keys of env: and labels:, turns
 // version: 3.10 into 3.1 and forgets lines.
@@ -8,12 +9,10 @@ package config
 import (
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 
 	"github.com/spf13/pflag"
-	"github.com/spf13/viper"
 
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/spec/clientfiles"
@@ -60,112 +59,104 @@ type Loaded struct {
 // On is where clusters of the chosen launcher run: "on this machine".
 func (l *Loaded) On() string { return spec.SubstrateOf(l.Spec.Launcher).On }
 
-// Load merges the layers, fills in defaults and validates. Errors of the configuration are spec.Errors or *spec.Error with file
-// and line, flag or variable.
+// Load is both steps, at the site that the document chooses.
 func Load(opts Options) (*Loaded, error) {
+	d, err := Merge(opts)
+	if err != nil {
+		return nil, err
+	}
+	return d.At(Site{})
+}
+
+// Document is the layers of a command's configuration, merged.
+type Document struct {
+	opts     Options
+	layers   *spec.Document
+	sections sections
+	read     Loaded // what is the same at every site
+}
+
+// Merge is the first step. Errors of the configuration are spec.Errors or *spec.Error with file and line, flag or variable.
+func Merge(opts Options) (*Document, error) {
 	l, err := newLoader(opts)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.checkEnv(); err != nil {
-		return nil, err
-	}
-	if err := l.readFile(); err != nil {
-		return nil, err
-	}
-	if err := l.mergeFiles(); err != nil {
-		return nil, err
-	}
-	if err := l.mergeRuntimeEnv(); err != nil {
-		return nil, err
-	}
-	sections := sectionsOf(l.doc)
-	if err := l.setScalars(); err != nil {
-		return nil, err
-	}
-	if err := l.setFlags(); err != nil {
-		return nil, err
-	}
-	return l.finish(sections)
-}
-
-// loader is the state shared by Load's steps.
-type loader struct {
-	opts Options
-	v    *viper.Viper
-	dir  string
-	out  *Loaded
-	file *spec.Document // the cluster file
-	doc  *spec.Document // all layers so far
-}
-
-func newLoader(opts Options) (*loader, error) {
-	l := &loader{opts: opts, dir: opts.Dir, out: &Loaded{}, file: spec.NewDocument(), doc: spec.NewDocument()}
-	if l.opts.Flags == nil {
-		l.opts.Flags = pflag.NewFlagSet("", pflag.ContinueOnError)
-	}
-	if l.opts.Stdin == nil {
-		l.opts.Stdin = os.Stdin
-	}
-	if l.dir == "" {
-		wd, err := os.Getwd()
-		if err != nil {
-			return nil, fmt.Errorf("find the current directory: %w", err)
-		}
-		l.dir = wd
-	}
-	v, err := newViper(l.opts.Flags)
-	if err != nil {
-		return nil, err
-	}
-	l.v, l.out.dir = v, l.dir
-	return l, nil
-}
-
-// finish decodes the merged document, chooses the launcher, and checks the result.
-func (l *loader) finish(sections sections) (*Loaded, error) {
-	s, err := l.doc.Decode()
-	if err != nil {
-		return nil, err
-	}
-	l.out.Spec, l.out.Origins = s, l.doc.Origins()
-	if err := l.setPackages(s); err != nil {
-		return nil, err
-	}
-	if err := l.addSecrets(s); err != nil {
-		return nil, err
-	}
-	if err := l.chooseLauncher(s, sections); err != nil {
-		return nil, err
-	}
-	if err := l.checkOtherFlags(s); err != nil {
-		return nil, err
-	}
-	l.defaultName(s)
-	if l.opts.Up {
-		spec.DefaultUp(s)
-	}
-	spec.Default(s)
-	if !l.opts.SkipValidation {
-		if err := spec.Validate(s); err != nil {
-			return nil, l.out.Origins.Locate(err)
-		}
-		l.out.Warnings = append(l.out.Warnings, spec.UnknownRuntimeEnv(&s.Job, l.out.Origins.of)...)
-		if err := l.checkImage(s); err != nil {
+	for _, layer := range []func() error{l.checkEnv, l.readFile, l.mergeFiles, l.mergeRuntimeEnv} {
+		if err := layer(); err != nil {
 			return nil, err
 		}
 	}
-	return l.out, nil
+	sections := sectionsOf(l.doc)
+	for _, layer := range []func() error{l.setScalars, l.setFlags, l.addPackages, l.addSecrets} {
+		if err := layer(); err != nil {
+			return nil, err
+		}
+	}
+	return &Document{opts: l.opts, layers: l.doc, sections: sections, read: *l.out}, nil
+}
+
+// Site is a place where clusters run. The zero value is the one that the document chooses.
+type Site struct {
+	Launcher string
+	// Keys are keys of the cluster file, such as the launcher's section, that count where no layer sets them; nil: none.
+	Keys *spec.Document
+}
+
+// At is the second step: the document at a site, with defaults, and validated unless the options say otherwise. Errors are as those of Merge.
+func (d *Document) At(site Site) (*Loaded, error) {
+	doc := spec.NewDocument()
+	if site.Keys != nil {
+		doc.Merge(site.Keys)
+	}
+	doc.Merge(d.layers)
+	s, err := doc.Decode()
+	if err != nil {
+		return nil, err
+	}
+	l := d.read
+	l.Spec, l.Origins, l.Warnings = s, doc.Origins(), slices.Clone(l.Warnings)
+	if err := l.chooseLauncher(site, d.sections); err != nil {
+		return nil, err
+	}
+	if err := d.checkOtherFlags(s.Launcher); err != nil {
+		return nil, err
+	}
+	l.defaultName()
+	if d.opts.Up {
+		spec.DefaultUp(s)
+	}
+	spec.Default(s)
+	if d.opts.SkipValidation {
+		return &l, nil
+	}
+	if err := spec.Validate(s); err != nil {
+		return nil, l.Origins.Locate(err)
+	}
+	l.Warnings = append(l.Warnings, spec.UnknownRuntimeEnv(&s.Job, l.Origins.of)...)
+	if err := l.checkImage(); err != nil {
+		return nil, err
+	}
+	return &l, nil
+}
+
+// defaultName names a cluster after the folder of its file.
+func (l *Loaded) defaultName() {
+	if l.Spec.Name == "" {
+		l.Spec.Name = spec.NameFrom(filepath.Base(l.dir))
+		l.Origins["name"] = spec.Origin{Source: "the folder's name"}
+	}
 }
 
 // checkImage refuses --image where nodes do not run in containers. A file may have an image for its other profiles: that is only noted.
-func (l *loader) checkImage(s *spec.ClusterSpec) error {
+func (l *Loaded) checkImage() error {
+	s := l.Spec
 	if in := spec.SubstrateOf(s.Launcher); s.Image == "" || in.UsesImage != nil && in.UsesImage(s) {
 		return nil
 	}
-	o := l.out.Origins["image"]
+	o := l.Origins["image"]
 	if o.Source != "--image" {
-		l.out.Warnings = append(l.out.Warnings, fmt.Sprintf("image (%s) is ignored: the %s launcher runs no containers here", o, s.Launcher))
+		l.Warnings = append(l.Warnings, fmt.Sprintf("image (%s) is ignored: the %s launcher runs no containers here", o, s.Launcher))
 		return nil
 	}
 	return flagError(o, "leave it out, or choose another launcher with --launcher; `rayctl help image` says where it is used",
@@ -210,32 +201,4 @@ func (l *Loaded) environment() *spec.Requirements {
 		return in.Environment(l.Spec)
 	}
 	return nil
-}
-
-// defaultName names a cluster after the folder of its file.
-func (l *loader) defaultName(s *spec.ClusterSpec) {
-	if s.Name != "" {
-		return
-	}
-	dir := l.dir
-	if f := l.out.File; f != "" && f != stdinName {
-		dir = filepath.Dir(l.abs(f))
-	}
-	s.Name = spec.NameFrom(filepath.Base(dir))
-	l.out.Origins["name"] = spec.Origin{Source: "the folder's name"}
-}
-
-func (l *loader) abs(p string) string {
-	if p = spec.ExpandHome(p); filepath.IsAbs(p) {
-		return p
-	}
-	return filepath.Join(l.dir, p)
-}
-
-// short makes a file name relative to the current directory if that is shorter.
-func (l *loader) short(p string) string {
-	if rel, err := filepath.Rel(l.dir, p); err == nil && len(rel) < len(p) && !strings.HasPrefix(rel, "../../..") {
-		return rel
-	}
-	return p
 }

@@ -466,3 +466,23 @@ func TestForeignFlagsOfTheSameName(t *testing.T) {
 		t.Errorf("%v, %v", l, err)
 	}
 }
+
+// TestOriginsOfLists: each item of a list has the place that it comes from.
+func TestOriginsOfLists(t *testing.T) {
+	f := newFixture(t, map[string]string{"rayctl.yaml": "job:\n  pip: reqs.txt\n  excludes: [a]\nsecrets: [A]\n"})
+	l := f.must("", "--pip", "jax", "--excludes", "b", "--secret", "B", "--secret", "A", "--py-modules", "m")
+	for path, want := range map[string]string{
+		"job.pip[0]": "rayctl.yaml:2", "job.pip[1]": "--pip", "job.excludes[0]": "rayctl.yaml:3", "job.excludes[1]": "--excludes",
+		"secrets.A.name": "rayctl.yaml:4", "secrets.B.name": "--secret", "job.pyModules[0]": "--py-modules",
+	} {
+		if got := l.Origins.of(path); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+	if pip := l.Spec.Job.Pip; pip.File != filepath.Join(f.dir, "reqs.txt") || len(pip.Packages) != 1 || pip.Dir != f.dir || len(l.Spec.Secrets) != 2 {
+		t.Errorf("%+v, %+v", pip, l.Spec.Secrets)
+	}
+	if _, err := f.load("", "--pip", "-r x.txt"); err == nil || !strings.HasPrefix(err.Error(), "--pip: job.pip[2]: -r x.txt names a file") {
+		t.Errorf("%v", err)
+	}
+}

@@ -8,6 +8,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
 
 	"al.essio.dev/pkg/shellescape"
 
@@ -25,6 +29,39 @@ const (
 
 // fileNames are the names of a cluster file that is found, the first before the second.
 var fileNames = []string{"rayctl.yaml", "rayctl.yml"}
+
+// loader is the state shared by Merge's layers.
+type loader struct {
+	opts Options
+	v    *viper.Viper
+	dir  string
+	out  *Loaded
+	file *spec.Document // the cluster file
+	doc  *spec.Document // all layers so far
+}
+
+func newLoader(opts Options) (*loader, error) {
+	l := &loader{opts: opts, dir: opts.Dir, out: &Loaded{}, file: spec.NewDocument(), doc: spec.NewDocument()}
+	if l.opts.Flags == nil {
+		l.opts.Flags = pflag.NewFlagSet("", pflag.ContinueOnError)
+	}
+	if l.opts.Stdin == nil {
+		l.opts.Stdin = os.Stdin
+	}
+	if l.dir == "" {
+		wd, err := os.Getwd()
+		if err != nil {
+			return nil, fmt.Errorf("find the current directory: %w", err)
+		}
+		l.dir = wd
+	}
+	v, err := newViper(l.opts.Flags)
+	if err != nil {
+		return nil, err
+	}
+	l.v, l.out.dir = v, l.dir
+	return l, nil
+}
 
 // readFile finds and parses the cluster file, or recognises a manifest.
 func (l *loader) readFile() error {
@@ -270,4 +307,19 @@ func cause(err error) string {
 		return pe.Err.Error()
 	}
 	return err.Error()
+}
+
+func (l *loader) abs(p string) string {
+	if p = spec.ExpandHome(p); filepath.IsAbs(p) {
+		return p
+	}
+	return filepath.Join(l.dir, p)
+}
+
+// short makes a file name relative to the current directory if that is shorter.
+func (l *loader) short(p string) string {
+	if rel, err := filepath.Rel(l.dir, p); err == nil && len(rel) < len(p) && !strings.HasPrefix(rel, "../../..") {
+		return rel
+	}
+	return p
 }

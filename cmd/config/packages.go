@@ -62,53 +62,39 @@ func (l *loader) mergeRuntimeEnv() error {
 	return nil
 }
 
-// setPackages applies those flags. A requirements file takes the place of job.pip; single packages come beside what is there.
-func (l *loader) setPackages(s *spec.ClusterSpec) error {
+// addPackages applies those flags. A requirements file takes the place of job.pip; single packages come beside what is there.
+func (l *loader) addPackages() error {
 	if f := lookup(l.opts.Flags, "requirements"); f != nil && f.Changed {
 		o := spec.Origin{Source: "--requirements", Dir: l.dir}
-		if !s.Job.Uv.IsZero() {
-			return flagError(o, "leave out one of them", "job.uv has packages already (%s)", l.out.Origins["job.uv"])
+		if l.doc.Filled("job.uv") {
+			return flagError(o, "leave out one of them", "job.uv has packages already (%s)", l.doc.Origins()["job.uv"])
 		}
-		s.Job.Pip = spec.Requirements{File: l.abs(f.Value.String()), Dir: l.dir}
-		l.out.Origins["job.pip"] = o
-	}
-	for _, name := range []string{"pip", "with"} {
-		key, in := "job.pip", &s.Job.Pip
-		if !s.Job.Uv.IsZero() {
-			key, in = "job.uv", &s.Job.Uv
+		if err := l.doc.SetText("job.pip", l.abs(f.Value.String()), o); err != nil {
+			return err
 		}
-		l.addRequirements(name, key, in)
 	}
-	l.addRequirements("uv", "job.uv", &s.Job.Uv)
-	l.add("excludes", "job.excludes", &s.Job.Excludes, nil)
-	l.add("py-modules", "job.pyModules", &s.Job.PyModules, func(path string) string { return spec.OnClient(path, l.dir) })
+	pip := "job.pip"
+	if l.doc.Filled("job.uv") {
+		pip = "job.uv"
+	}
+	for _, x := range []struct{ flag, key string }{{"pip", pip}, {"with", pip}, {"uv", "job.uv"}, {"excludes", "job.excludes"}, {"py-modules", "job.pyModules"}} {
+		add := func(text string, o spec.Origin) error { return l.doc.Append(x.key, text, o) }
+		if x.key == "job.pip" || x.key == "job.uv" {
+			add = l.addRequirement(x.key)
+		}
+		if err := l.each(x.flag, add); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-// addRequirements appends packages, whose local paths are relative to the current directory.
-func (l *loader) addRequirements(flag, key string, in *spec.Requirements) {
-	l.add(flag, key, &in.Packages, func(line string) string {
-		if in.IsZero() {
-			in.Dir = l.dir
+// addRequirement appends a package, whose local path is relative to the current directory.
+func (l *loader) addRequirement(key string) func(string, spec.Origin) error {
+	return func(line string, o spec.Origin) error {
+		if dir := l.doc.Origins()[key].Dir; l.doc.Filled(key) && dir != l.dir {
+			line = clientfiles.Rebase(line, l.dir, dir)
 		}
-		if in.Dir == l.dir {
-			return line
-		}
-		return clientfiles.Rebase(line, l.dir, in.Dir)
-	})
-}
-
-// add appends the values of a flag to a list of the job, each changed by change, which may be nil.
-func (l *loader) add(flag, key string, in *[]string, change func(string) string) {
-	f := lookup(l.opts.Flags, flag)
-	if f == nil || !f.Changed {
-		return
+		return l.doc.Append(key, line, o)
 	}
-	for _, value := range f.Value.(pflag.SliceValue).GetSlice() { // as addArray makes it
-		if change != nil {
-			value = change(value)
-		}
-		*in = append(*in, value)
-	}
-	l.out.Origins[key] = spec.Origin{Source: "--" + flag, Dir: l.dir}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/spec/nearest"
 )
@@ -28,22 +30,26 @@ func (l *loader) setFlags() error {
 		{"set", l.setAny},
 	}
 	for _, s := range steps {
-		f := lookup(l.opts.Flags, s.flag)
-		if f == nil || !f.Changed {
-			continue
-		}
-		values, err := l.opts.Flags.GetStringArray(s.flag)
-		if err != nil {
-			return fmt.Errorf("read --%s: %w", s.flag, err)
-		}
-		for _, text := range values {
-			if err := s.apply(text, spec.Origin{Source: "--" + s.flag, Dir: l.dir}); err != nil {
-				return err
-			}
+		if err := l.each(s.flag, s.apply); err != nil {
+			return err
 		}
 	}
 	if l.opts.Entrypoint != "" {
 		return l.doc.Set("job.entrypoint", l.opts.Entrypoint, spec.Origin{Source: "the command line"})
+	}
+	return nil
+}
+
+// each applies every value of a flag that addArray made.
+func (l *loader) each(flag string, apply func(text string, o spec.Origin) error) error {
+	f := lookup(l.opts.Flags, flag)
+	if f == nil || !f.Changed {
+		return nil
+	}
+	for _, text := range f.Value.(pflag.SliceValue).GetSlice() {
+		if err := apply(text, spec.Origin{Source: "--" + flag, Dir: l.dir}); err != nil {
+			return err
+		}
 	}
 	return nil
 }

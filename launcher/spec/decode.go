@@ -120,7 +120,7 @@ func (d *decoder) structure(n *node, v reflect.Value, path string) {
 			d.errs = append(d.errs, unknownKey(e, path, v.Type()))
 			continue
 		}
-		d.decode(e.value, f.in(v, true), Join(path, f.name), f.path)
+		d.decode(e.value, f.in(v), Join(path, f.name), f.path)
 	}
 	for _, name := range requiredOf(v.Type()) {
 		if n.get(name) == nil {

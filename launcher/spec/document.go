@@ -3,6 +3,7 @@ package spec
 import (
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -139,10 +140,49 @@ func leaves(n *node, path string, visit func(string, *node)) {
 // Set sets the key at path, such as slurm.partition, env.HF_HOME or workers.trainer.replicas. For keys with a single value the text
 // is taken literally, for others as YAML. Groups in a list are addressed by name.
 func (d *Document) Set(path, text string, o Origin) error {
-	return set(d.root, reflect.TypeFor[ClusterSpec](), "", path, text, o)
+	return set(d.root, reflect.TypeFor[ClusterSpec](), "", path, o, func(_ *node, t reflect.Type, path string) (*node, error) { return valueOf(text, t, path, o) })
 }
 
-func set(n *node, t reflect.Type, at, rest, text string, o Origin) error {
+// SetText is Set for a text that is never YAML.
+func (d *Document) SetText(path, text string, o Origin) error {
+	return set(d.root, reflect.TypeFor[ClusterSpec](), "", path, o, func(*node, reflect.Type, string) (*node, error) { return textNode(text, o), nil })
+}
+
+// Append adds a text to the end of the list at path; requirements that are a file's name become a list that begins with it. The list keeps its directory,
+// to which the text must be relative. What is no list stays, for Decode to refuse.
+func (d *Document) Append(path, text string, o Origin) error {
+	return set(d.root, reflect.TypeFor[ClusterSpec](), "", path, o, func(old *node, t reflect.Type, _ string) (*node, error) {
+		list := &node{kind: listKind, origin: o, items: []*node{textNode(text, o)}}
+		switch {
+		case old == nil || old.isEmpty():
+			return list, nil
+		case old.kind == listKind:
+			list.text, list.items = old.text, slices.Concat(old.items, list.items)
+		case t == requirementsType && old.tag == "!!str":
+			list.text, list.items = old.text, append([]*node{old}, list.items...)
+		default:
+			return old, nil
+		}
+		list.origin.Dir = old.origin.Dir
+		return list, nil
+	})
+}
+
+// Filled reports whether something is given at path, which has no list in it.
+func (d *Document) Filled(path string) bool {
+	n := d.root
+	for key := range strings.SplitSeq(path, ".") {
+		if n = n.get(key); n == nil {
+			return false
+		}
+	}
+	return !n.isEmpty()
+}
+
+// newValue makes the node at path, of type t, in place of an old one, which may be nil.
+type newValue func(old *node, t reflect.Type, path string) (*node, error)
+
+func set(n *node, t reflect.Type, at, rest string, o Origin, value newValue) error {
 	key, more, nested := strings.Cut(rest, ".")
 	t = deref(t)
 	switch {
@@ -151,29 +191,29 @@ func set(n *node, t reflect.Type, at, rest, text string, o Origin) error {
 		if !ok {
 			return unknownKey(entry{key: key, origin: o}, at, t)
 		}
-		return descend(n, f.typ, at, key, more, nested, text, o)
+		return descend(n, f.typ, at, key, more, nested, o, value)
 	case t == objectType && nested:
-		return descend(n, t, at, key, more, nested, text, o)
+		return descend(n, t, at, key, more, nested, o, value)
 	case t.Kind() == reflect.Map && isScalar(t.Elem()):
-		return descend(n, t.Elem(), at, rest, "", false, text, o)
+		return descend(n, t.Elem(), at, rest, "", false, o, value)
 	case t.Kind() == reflect.Map && key != "":
-		return descend(n, t.Elem(), at, key, more, nested, text, o)
+		return descend(n, t.Elem(), at, key, more, nested, o, value)
 	case at == "workers":
 		group := n.named(key)
 		if group == nil || key == "" {
 			return o.errorf(at, "the groups are "+strings.Join(itemNames(n), ", "), "there is no worker group %q", key)
 		}
-		return set(group, t.Elem(), Join(at, key), more, text, o)
+		return set(group, t.Elem(), Join(at, key), more, o, value)
 	default:
 		return o.errorf(at, "", "has no key %q below it", rest)
 	}
 }
 
 // descend sets the value of key in n, or continues below that key.
-func descend(n *node, t reflect.Type, at, key, more string, nested bool, text string, o Origin) error {
+func descend(n *node, t reflect.Type, at, key, more string, nested bool, o Origin, value newValue) error {
 	path := Join(at, key)
 	if !nested {
-		v, err := valueOf(text, t, path, o)
+		v, err := value(n.get(key), t, path)
 		if err == nil {
 			n.put(key, o, v)
 		}
@@ -188,7 +228,7 @@ func descend(n *node, t reflect.Type, at, key, more string, nested bool, text st
 	case child.kind == scalarKind:
 		return o.errorf(path, "", "is a single value and has no key %q below it", more)
 	}
-	if err := set(child, t, path, more, text, o); err != nil {
+	if err := set(child, t, path, more, o, value); err != nil {
 		return err
 	}
 	n.put(key, o, child)

@@ -54,8 +54,6 @@ type field struct {
 	// changeable: a living cluster takes another value (tag changeable).
 	changeable bool
 
-	omitEmpty, omitZero bool
-
 	owner  reflect.Type // the struct, embedded or not, that the key is written in, and its name there
 	goName string
 
@@ -74,7 +72,7 @@ func fieldsOf(t reflect.Type) []field {
 	var out []field
 	for i := range t.NumField() {
 		f := t.Field(i)
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case f.Type == sectionsType:
 			out = append(out, addedFields(i, f.Tag.Get("section"))...)
@@ -88,8 +86,7 @@ func fieldsOf(t reflect.Type) []field {
 			if name == "" {
 				name = f.Name
 			}
-			out = append(out, field{name: name, typ: f.Type, index: []int{i}, path: f.Tag.Get("path"), enum: enumOf(f.Tag), owner: t, goName: f.Name, changeable: f.Tag.Get("changeable") == "true",
-				omitEmpty: strings.Contains(options, "omitempty"), omitZero: strings.Contains(options, "omitzero")})
+			out = append(out, field{name: name, typ: f.Type, index: []int{i}, path: f.Tag.Get("path"), enum: enumOf(f.Tag), owner: t, goName: f.Name, changeable: f.Tag.Get("changeable") == "true"})
 		}
 	}
 	fieldCache.Store(t, out)

@@ -49,7 +49,11 @@ func (d *decoder) requirements(n *node, v reflect.Value, path, pathTag string) {
 	r := Requirements{Dir: n.origin.Dir}
 	switch {
 	case n.kind == listKind:
-		d.slice(n, reflect.ValueOf(&r.Packages).Elem(), path, "")
+		packages := *n
+		if n.text != "" { // its first item, see Append
+			r.File, packages.items = resolvePath(n.text, n.origin.Dir, pathTag), n.items[1:]
+		}
+		d.slice(&packages, reflect.ValueOf(&r.Packages).Elem(), path, "")
 	case n.kind == scalarKind && n.tag == "!!str" && n.text != "":
 		r.File = resolvePath(n.text, n.origin.Dir, pathTag)
 	default:

@@ -1,13 +1,9 @@
 package spec
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"reflect"
-	"slices"
-	"strings"
 )
 
 // Sections are the keys that launchers add to a part of the file, by launcher: a pointer to the struct that the launcher registered for that part.
@@ -57,197 +53,138 @@ func (s Sections) keep(launcher string) {
 	maps.DeleteFunc(s, func(name string, _ any) bool { return name != launcher })
 }
 
-// in returns the field's value in the struct v. The value is invalid if it is a launcher's key and v has none of that launcher's keys, unless create is true.
-func (f field) in(v reflect.Value, create bool) reflect.Value {
+// in returns the field's value in the struct v. A launcher's key makes the launcher's keys there, if v has none of them.
+func (f field) in(v reflect.Value) reflect.Value {
 	v = v.FieldByIndex(f.index)
 	if f.part == nil {
 		return v
 	}
 	sections := v.Interface().(Sections)
+	if sections == nil {
+		sections = Sections{}
+		v.Set(reflect.ValueOf(sections))
+	}
 	if sections[f.launcher] == nil {
-		if !create {
-			return reflect.Value{}
-		}
-		if sections == nil {
-			sections = Sections{}
-			v.Set(reflect.ValueOf(sections))
-		}
 		sections[f.launcher] = reflect.New(f.part).Interface()
 	}
 	return reflect.ValueOf(sections[f.launcher]).Elem().FieldByIndex(f.below)
 }
 
-// MarshalJSON writes the launchers' keys among the file's own. encoding/json cannot: it inlines structs, but no map.
-func (s ClusterSpec) MarshalJSON() ([]byte, error) { return encode(reflect.ValueOf(&s).Elem()) }
+// The JSON form has the launchers' keys among the file's own, at the place of the field Sections. encoding/json inlines structs, but no map: so every struct
+// with Sections joins its own keys, which type own has without this method, and theirs.
+
+// MarshalJSON writes the launchers' keys, by their Order.
+func (s Sections) MarshalJSON() ([]byte, error) {
+	var all []any
+	for _, l := range registered {
+		if keys := s[l.Name]; keys != nil {
+			all = append(all, keys)
+		}
+	}
+	return joined(all...)
+}
+
+// MarshalJSON writes the file with the launchers' sections.
+func (s ClusterSpec) MarshalJSON() ([]byte, error) {
+	type own ClusterSpec
+	last := struct {
+		GPUTypes map[string]GPUType `json:"gpuTypes,omitempty"`
+	}{s.GPUTypes}
+	s.GPUTypes = nil
+	return joined(own(s), s.Sections, last)
+}
 
 // UnmarshalJSON reads what MarshalJSON writes. Unknown keys are ignored.
-func (s *ClusterSpec) UnmarshalJSON(b []byte) error { return decodeJSON(b, reflect.ValueOf(s).Elem()) }
-
-// hosts reports whether t is or holds a struct of this package with a field of type Sections.
-func hosts(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Map:
-		return hosts(t.Elem())
-	case reflect.Struct:
-		return t.PkgPath() == corePackage && slices.ContainsFunc(fieldsOf(t), func(f field) bool { return f.part != nil || hosts(f.typ) })
-	default:
-		return false
-	}
+func (s *ClusterSpec) UnmarshalJSON(b []byte) error {
+	type own ClusterSpec
+	return split(b, (*own)(s), &s.Sections, "cluster")
 }
 
-// encode is json.Marshal for values that may hold Sections.
-func encode(v reflect.Value) ([]byte, error) {
-	if !hosts(v.Type()) {
-		return json.Marshal(v.Interface())
-	}
-	var out bytes.Buffer
-	item := func(key string, v reflect.Value) error {
-		b, err := encode(v)
+// MarshalJSON writes the head with what launchers add.
+func (h Head) MarshalJSON() ([]byte, error) {
+	type own Head
+	return joined(own(h), h.Sections)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (h *Head) UnmarshalJSON(b []byte) error {
+	type own Head
+	return split(b, (*own)(h), &h.Sections, "node")
+}
+
+// IsZero reports whether no key is set; encoding/json then leaves the head out.
+func (h Head) IsZero() bool {
+	none := h.Sections.isZero()
+	h.Sections = nil
+	return none && reflect.ValueOf(h).IsZero()
+}
+
+// MarshalJSON writes the group with what launchers add.
+func (g WorkerGroup) MarshalJSON() ([]byte, error) {
+	type own WorkerGroup
+	return joined(own(g), g.Sections)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (g *WorkerGroup) UnmarshalJSON(b []byte) error {
+	type own WorkerGroup
+	return split(b, (*own)(g), &g.Sections, "node")
+}
+
+// MarshalJSON writes the sources by launcher.
+func (m MountSource) MarshalJSON() ([]byte, error) { return joined(m.Sections) }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (m *MountSource) UnmarshalJSON(b []byte) error {
+	return split(b, &struct{}{}, &m.Sections, "mount")
+}
+
+// MarshalJSON writes what launchers call the type, then its own key.
+func (t GPUType) MarshalJSON() ([]byte, error) {
+	type own GPUType
+	return joined(t.Sections, own(t))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (t *GPUType) UnmarshalJSON(b []byte) error {
+	type own GPUType
+	return split(b, (*own)(t), &t.Sections, "gpuType")
+}
+
+// joined is one JSON object with the keys of all of these structs.
+func joined(parts ...any) ([]byte, error) {
+	out := []byte{'{'}
+	for _, part := range parts {
+		b, err := json.Marshal(part)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if out.Len() > 1 {
-			out.WriteByte(',')
-		}
-		if key != "" {
-			out.WriteString(key + ":")
-		}
-		out.Write(b)
-		return nil
-	}
-	switch v.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Map:
-		if v.IsNil() {
-			return []byte("null"), nil
-		}
-	default:
-	}
-	end := byte('}')
-	switch v.Kind() {
-	case reflect.Pointer:
-		return encode(v.Elem())
-	case reflect.Slice:
-		out.WriteByte('[')
-		end = ']'
-		for i := range v.Len() {
-			if err := item("", v.Index(i)); err != nil {
-				return nil, err
+		if keys := b[1 : len(b)-1]; len(keys) > 0 {
+			if len(out) > 1 {
+				out = append(out, ',')
 			}
-		}
-	case reflect.Map:
-		out.WriteByte('{')
-		for _, k := range slices.SortedFunc(slices.Values(v.MapKeys()), func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) }) {
-			if err := item(quoted(k.String()), addressable(v.MapIndex(k))); err != nil {
-				return nil, err
-			}
-		}
-	default:
-		out.WriteByte('{')
-		for _, f := range fieldsOf(v.Type()) {
-			if value := f.in(v, false); value.IsValid() && !f.omitted(value) {
-				if err := item(quoted(f.name), value); err != nil {
-					return nil, err
-				}
-			}
+			out = append(out, keys...)
 		}
 	}
-	out.WriteByte(end)
-	return out.Bytes(), nil
+	return append(out, '}'), nil
 }
 
-func quoted(key string) string {
-	b, err := json.Marshal(key)
-	if err != nil {
-		panic(fmt.Sprintf("write a key: %v", err)) // text always has a JSON form
-	}
-	return string(b)
-}
-
-func addressable(v reflect.Value) reflect.Value {
-	p := reflect.New(v.Type()).Elem()
-	p.Set(v)
-	return p
-}
-
-// omitted reports whether the tags omitempty and omitzero leave the value out.
-func (f field) omitted(v reflect.Value) bool {
-	if f.omitZero {
-		if z, ok := addressable(v).Addr().Interface().(interface{ IsZero() bool }); ok {
-			return z.IsZero()
-		}
-		return isZero(v)
-	}
-	if !f.omitEmpty {
-		return false
-	}
-	switch v.Kind() {
-	case reflect.Slice, reflect.Map, reflect.String:
-		return v.Len() == 0
-	case reflect.Struct:
-		return false
-	default:
-		return v.IsZero()
-	}
-}
-
-// isZero is v.IsZero, but keys of launchers count only if one is set.
-func isZero(v reflect.Value) bool {
-	if v.Kind() != reflect.Struct || !hosts(v.Type()) {
-		return v.IsZero()
-	}
-	for _, f := range fieldsOf(v.Type()) {
-		if value := f.in(v, false); value.IsValid() && !isZero(value) {
-			return false
-		}
-	}
-	return true
-}
-
-// decodeJSON is json.Unmarshal for values that may hold Sections.
-func decodeJSON(b []byte, v reflect.Value) error {
-	if !hosts(v.Type()) {
-		return json.Unmarshal(b, v.Addr().Interface())
-	}
-	if string(bytes.TrimSpace(b)) == "null" {
-		return nil
-	}
-	switch v.Kind() {
-	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		return decodeJSON(b, v.Elem())
-	case reflect.Slice:
-		var items []json.RawMessage
-		if err := json.Unmarshal(b, &items); err != nil {
-			return err
-		}
-		v.Set(reflect.MakeSlice(v.Type(), len(items), len(items)))
-		for i, b := range items {
-			if err := decodeJSON(b, v.Index(i)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	var entries map[string]json.RawMessage
-	if err := json.Unmarshal(b, &entries); err != nil {
+// split reads an object of joined into a struct and the launchers' keys of that place.
+func split(b []byte, own any, in *Sections, place string) error {
+	if err := json.Unmarshal(b, own); err != nil {
 		return err
 	}
-	if v.Kind() == reflect.Map {
-		v.Set(reflect.MakeMap(v.Type()))
-		for key, b := range entries {
-			item := reflect.New(v.Type().Elem()).Elem()
-			if err := decodeJSON(b, item); err != nil {
-				return err
-			}
-			v.SetMapIndex(reflect.ValueOf(key), item)
+	for _, l := range registered {
+		t := l.part(place)
+		if t == nil {
+			continue
 		}
-		return nil
-	}
-	for _, f := range fieldsOf(v.Type()) {
-		if b, ok := entries[f.name]; ok {
-			if err := decodeJSON(b, f.in(v, true)); err != nil {
-				return fmt.Errorf("%s: %w", f.name, err)
-			}
+		keys := reflect.New(t)
+		if err := json.Unmarshal(b, keys.Interface()); err != nil {
+			return err
+		}
+		if !keys.Elem().IsZero() {
+			*in = in.With(l.Name, keys.Interface())
 		}
 	}
 	return nil

@@ -50,7 +50,7 @@ func (k kind) String() string { return [...]string{"a single value", "a list", "
 type node struct {
 	kind    kind
 	tag     string // of scalars: !!str, !!int, !!float, !!bool, !!null
-	text    string // of scalars, as written
+	text    string // of scalars, as written; of a list of requirements whose first item is a requirements file: that file
 	items   []*node
 	entries []entry
 	origin  Origin
@@ -63,6 +63,15 @@ type entry struct {
 }
 
 func (n *node) isNull() bool { return n.kind == scalarKind && n.tag == "!!null" }
+
+// isEmpty reports whether the node says nothing: null, an empty text, or no items or entries.
+func (n *node) isEmpty() bool {
+	return n.isNull() || n.text == "" && len(n.items)+len(n.entries) == 0
+}
+
+func textNode(text string, o Origin) *node {
+	return &node{kind: scalarKind, tag: "!!str", text: text, origin: o}
+}
 
 func (n *node) get(key string) *node {
 	for _, e := range n.entries {

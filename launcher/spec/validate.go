@@ -144,7 +144,8 @@ func (v *Validator) groups(s *ClusterSpec) {
 		v.replicas(p, g)
 		v.resources(s, p, &g.NodeResources)
 	}
-	v.FailIf(s.Launcher != "" && len(s.Workers) > 0 && s.TotalNodes() == 0, "workers", "give a group at least one replica", "the cluster has no node")
+	negative := slices.ContainsFunc(s.NodeGroups(), func(g NodeGroup) bool { return g.Count < 0 }) // which replicas has refused
+	v.FailIf(s.Launcher != "" && len(s.Workers) > 0 && s.TotalNodes() == 0 && !negative, "workers", "give a group at least one replica", "the cluster has no node")
 }
 
 func (v *Validator) replicas(p string, g WorkerGroup) {

@@ -58,8 +58,8 @@ func (v *Validator) job(s *ClusterSpec) {
 		v.Absolute("job.shareDir", j.ShareDir)
 	}
 	v.FailIf(!j.Pip.IsZero() && !j.Uv.IsZero(), "job.uv", "keep one of them", "there are both pip and uv")
-	v.requirements("job.pip", j.Pip.Packages)
-	v.requirements("job.uv", j.Uv.Packages)
+	v.requirements("job.pip", j.Pip)
+	v.requirements("job.uv", j.Uv)
 	v.runtimeEnv(j)
 	for _, k := range slices.Sorted(maps.Keys(j.Metadata)) {
 		v.FailIf(strings.HasPrefix(strings.ToLower(k), "rayctl"), Printable(Join("job.metadata", k)), "choose another key", "keys that begin with rayctl are reserved")
@@ -92,8 +92,11 @@ func (v *Validator) outputDir(dir string) {
 }
 
 // requirements rejects lines that a list cannot have: pip reads the list on the nodes, which lack files relative to the cluster file.
-func (v *Validator) requirements(p string, lines []string) {
-	for i, line := range lines {
+func (v *Validator) requirements(p string, r Requirements) {
+	for i, line := range r.Packages {
+		if r.File != "" { // the first of the list
+			i++
+		}
 		option, file := IncludedFile(line)
 		v.FailIf(file != "" && !strings.HasPrefix(strings.TrimLeft(option, "-"), "c"), fmt.Sprintf("%s[%d]", p, i), "a requirements file is given instead of the list, as in "+p+": requirements.txt, or by the absolute path that it has on the nodes",
 			"%s %s names a file that the nodes do not have", option, file)

@@ -113,9 +113,13 @@ func TestValidate(t *testing.T) {
 
 // TestOneMistake expects one error for one mistake, though min and max follow replicas.
 func TestOneMistake(t *testing.T) {
-	err := spec.Validate(mustDecode(t, "launcher: local\nworkers: [{name: a, replicas: -1}, {name: b}]"))
-	if err == nil || strings.Contains(err.Error(), "\n") {
-		t.Errorf("got %v", err)
+	for _, text := range []string{
+		"launcher: local\nworkers: [{name: a, replicas: -1}, {name: b}]",
+		"launcher: kuberay\nimage: i\nworkers: [{name: a, replicas: -1}]", // and a head make no node
+	} {
+		if err := spec.Validate(mustDecode(t, text)); err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "-1 is negative") {
+			t.Errorf("got %v", err)
+		}
 	}
 }
 

@@ -121,7 +121,7 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 		"rayctl installs packages only in environments that it makes")
 	v.FailIf(MaxNodes(s) < 0, "local.maxNodes", "leave it out for the default", "%d is negative", MaxNodes(s))
 	for i, p := range packages.Packages {
-		option := strings.HasPrefix(p, "-") && !ofAList.MatchString(p) && clientfiles.Origin(p) == ""
+		option := strings.HasPrefix(p, "-") && !ofAList.MatchString(p) && clientfiles.ParseLine(p).Origin == ""
 		v.FailIf(p == "" || option, fmt.Sprintf("local.packages[%d]", i), "write it like jax==0.7.0; other options stand in a requirements file", "%q is not a package", p)
 		v.FailIf(clientfiles.HasPassword(p), fmt.Sprintf("local.packages[%d]", i), clientfiles.PasswordHint, clientfiles.Password)
 	}

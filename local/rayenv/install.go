@@ -139,10 +139,11 @@ func (in installation) packages(ctx context.Context, name, lines string, options
 func (in installation) withProjects(ctx context.Context) ([]string, error) {
 	lines := slices.Clone(in.requirements)
 	for i, line := range lines {
-		lock := uvLock(line)
-		if lock == "" {
+		named := clientfiles.ParseLine(line)
+		if !named.Lock {
 			continue
 		}
+		lock := named.File
 		if in.tool.path == "" {
 			return nil, launcher.Fail(runstate.CodeConfig, nil, "allow uv (local.uv), or write requirements with `uv export -o requirements.txt` and give these", "only uv can install %s, and pip installs here", lock)
 		}
@@ -245,7 +246,7 @@ var (
 // ofTheUser names the user's file and line in place of the file that was written for the installer, or beside the package that is the reason.
 func (in installation) ofTheUser(why string) string {
 	text := strings.Join(in.requirements, "\n")
-	at := func(line string) string { return cmp.Or(clientfiles.Origin(line), "local.packages") }
+	at := func(line string) string { return cmp.Or(clientfiles.ParseLine(line).Origin, "local.packages") }
 	if m := uvPosition.FindStringSubmatchIndex(why); m != nil {
 		if n, err := strconv.Atoi(why[m[2]:m[3]]); err == nil && n <= len(text) {
 			line := in.requirements[strings.Count(text[:n], "\n")]

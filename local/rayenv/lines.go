@@ -16,51 +16,27 @@ import (
 )
 
 var (
-	// localFile matches the absolute path of this machine in a line of requirements, which may be quoted.
-	localFile = regexp.MustCompile(`^\s*(?:(?:--editable|--constraint|--requirement|--find-links|-e|-c|-r|-f)[\s=]*|[A-Za-z0-9._-]+(?:\[[^\]]*\])?\s*@\s*file://)?(?:"(/[^"]+)"|'(/[^']+)'|(/[^\s;"'\[]+))`)
 	// pinnedRay matches a line that names one version of Ray.
 	pinnedRay = regexp.MustCompile(`^\s*ray\s*(?:\[[^\]]*\])?\s*==\s*([0-9][0-9A-Za-z.+]*)\s*(?:[;\\].*|--hash.*)?$`)
 	// lockedRay matches Ray in a uv.lock.
 	lockedRay = regexp.MustCompile(`(?m)^name = "ray"\r?\nversion = "([^"]+)"`)
-	editable  = regexp.MustCompile(`^\s*(-e|--editable)\b`)
-	nameAhead = regexp.MustCompile(`^\s*([A-Za-z0-9][A-Za-z0-9._-]*)`)
 )
 
 // rayOf is the only version of Ray that the lines allow, with the line; "" if they name none.
 func rayOf(lines []string) (version, line string) {
 	for _, l := range lines {
-		text := clientfiles.WithoutOrigin(l)
-		if m := pinnedRay.FindStringSubmatch(text); m != nil {
+		parsed := clientfiles.ParseLine(l)
+		if m := pinnedRay.FindStringSubmatch(parsed.Text); m != nil {
 			return m[1], l
 		}
-		if file := uvLock(text); file != "" {
-			content, err := os.ReadFile(file)
+		if parsed.Lock {
+			content, err := os.ReadFile(parsed.File)
 			if m := lockedRay.FindSubmatch(content); err == nil && m != nil {
 				return string(m[1]), l
 			}
 		}
 	}
 	return "", ""
-}
-
-// uvLock is the uv.lock that a line names; "" if it names none.
-func uvLock(line string) string {
-	path, included := strings.CutPrefix(clientfiles.WithoutOrigin(line), "-r ")
-	if included && filepath.Base(path) == clientfiles.UvLock {
-		return path
-	}
-	return ""
-}
-
-// fileOf is the file or directory of this machine that a line names; "" if it names none.
-func fileOf(line string) string {
-	if lock := uvLock(line); lock != "" {
-		return lock
-	}
-	if m := localFile.FindStringSubmatch(line); m != nil {
-		return m[1] + m[2] + m[3] // one of them
-	}
-	return ""
 }
 
 // mostShown is how many lines a message has.
@@ -70,7 +46,7 @@ const mostShown = 6
 func shown(lines []string) string {
 	var out []string
 	for _, l := range lines {
-		text, _, _ := strings.Cut(clientfiles.WithoutOrigin(l), " --hash")
+		text, _, _ := strings.Cut(clientfiles.ParseLine(l).Text, " --hash")
 		out = append(out, strings.TrimSpace(text))
 	}
 	if len(out) > mostShown {
@@ -83,15 +59,16 @@ func shown(lines []string) string {
 func keyOf(lock string, lines []string) string {
 	parts := make([]string, 0, len(lines))
 	for _, l := range lines {
-		text := clientfiles.WithoutOrigin(l)
-		switch file := fileOf(text); {
-		case file == "":
-		case editable.MatchString(text): // its code is used where it is
+		line := clientfiles.ParseLine(l)
+		text := line.Text
+		switch {
+		case line.File == "":
+		case line.Editable:
 			for _, name := range []string{"pyproject.toml", "setup.py", "setup.cfg"} {
-				text += " " + content(filepath.Join(file, name))
+				text += " " + content(filepath.Join(line.File, name))
 			}
 		default:
-			text += " " + content(file)
+			text += " " + content(line.File)
 		}
 		parts = append(parts, text)
 	}
@@ -145,10 +122,9 @@ func content(path string) string {
 // source is where the line stands that an installer's reason is about, as in " (requirements.txt:3)"; "" if that is not known.
 func source(why string, lines []string) string {
 	for _, l := range lines {
-		origin := clientfiles.Origin(l)
-		name := nameAhead.FindString(l)
-		if origin != "" && name != "" && regexp.MustCompile(`(?i)(^|[^A-Za-z0-9._-])`+regexp.QuoteMeta(strings.TrimSpace(name))+`($|[^A-Za-z0-9_-])`).MatchString(why) {
-			return " (" + origin + ")"
+		line := clientfiles.ParseLine(l)
+		if line.Origin != "" && line.Name != "" && regexp.MustCompile(`(?i)(^|[^A-Za-z0-9._-])`+regexp.QuoteMeta(line.Name)+`($|[^A-Za-z0-9_-])`).MatchString(why) {
+			return " (" + line.Origin + ")"
 		}
 	}
 	return ""

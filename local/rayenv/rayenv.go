@@ -142,7 +142,7 @@ func (o Options) sameRay() error {
 		return nil
 	}
 	where := ""
-	if origin := clientfiles.Origin(line); origin != "" {
+	if origin := clientfiles.ParseLine(line).Origin; origin != "" {
 		where = " (" + origin + ")"
 	}
 	return launcher.Fail(runstate.CodeConfig, nil, "leave ray.version out, or make them equal", "ray.version is %s, but the packages have Ray %s%s", o.Version, pinned, where)

@@ -28,7 +28,7 @@ cmd/clusters/report cmd/clusters/interrupt cmd/clusters/dump cmd/files/translate
 cmd/app/jobend cmd/app/served cmd/app/nodefiles
 cmd/app cmd/app/watcher cmd/app/driverend
 docs
-cmd/app/rayclient cmd/app/sizes cmd/app/words cmd/config cmd/launched cmd/terminal cmd/dashproxy cmd/tarstream
+cmd/app/rayclient cmd/app/sizes cmd/app/words cmd/config cmd/terminal cmd/dashproxy cmd/tarstream
 
 slurm
 slurm/tunnels
@@ -61,7 +61,7 @@ local/rayenv local/localspec local/proc
 
 templates templates/workloads scripts
 launcher/conformance launcher/conformance/terminaltest
-launcher/orders launcher/sharedrun
+launcher/history launcher/orders launcher/sharedrun
 launcher
 launcher/keeper launcher/driverio launcher/spec/clientfiles launcher/spec/ignored launcher/spec/schema
 launcher/spec

@@ -13,6 +13,7 @@ import (
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/history"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
@@ -52,7 +53,7 @@ func (o *Files) Validate() error {
 // Write writes what was asked for. r is the run's saved result; nil: the launch failed.
 func (o *Files) Write(ctx context.Context, rc *launcher.Receipt, r *launcher.Result) error {
 	if o.receipt != "" {
-		if err := writeReceipt(o.receipt, rc); err != nil {
+		if err := history.WriteReceipt(o.receipt, rc); err != nil {
 			return fmt.Errorf("the receipt cannot be written: %w", err)
 		}
 	}

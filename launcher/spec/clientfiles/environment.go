@@ -24,8 +24,6 @@ const (
 var (
 	includes     = regexp.MustCompile(`^\s*(?:-r|--requirement\b)\s*=?\s*(.*?)\s*$`)
 	comment      = regexp.MustCompile(`(^|\s)#.*$`)
-	lockSum      = regexp.MustCompile(`  # [0-9a-f]{12}$`)
-	originMark   = regexp.MustCompile(`  # (\S.*:[0-9]+)$`)
 	namesFile    = regexp.MustCompile(`^[^\s=<>!~;@\[]+\.(txt|in|toml)$`)
 	withPassword = regexp.MustCompile(`://[^/@\s]*:[^/@\s]*@`)
 	absolutePath = regexp.MustCompile(`^\s*(?:-\S+[\s=]+)?["']?/`)
@@ -33,7 +31,7 @@ var (
 
 // Environment replaces, in requirements of an environment of this machine, the files by their lines: requirements files with those that they include, and the
 // dependencies of a pyproject.toml. A uv.lock stays, with a checksum of its content behind it. Each line is whole, without comments; local paths are absolute; a
-// line of a file has the file and the number of the line behind it (Origin). The error is an *Error with key, file and line.
+// line of a file has the file and the number of the line behind it (Line.Origin). The error is an *Error with key, file and line.
 func Environment(key string, in *spec.Requirements) error {
 	r := environmentReader{requirementsReader{key: key, nodes: Nodes{Shared: true}, base: in.Dir}}
 	if r.base == "" {
@@ -73,19 +71,6 @@ func Installed(in spec.Requirements) []string {
 func needsNode(line string) bool {
 	constrains := strings.HasPrefix(line, "-c") || strings.HasPrefix(line, "--constraint") || strings.HasPrefix(line, "-r")
 	return absolutePath.MatchString(line) && !constrains || strings.Contains(line, "file:") || strings.Contains(line, "$")
-}
-
-// Origin is the file and the line, as requirements.txt:3, from which Environment has a line; "" if it stood in a list.
-func Origin(line string) string {
-	if m := originMark.FindStringSubmatch(line); m != nil {
-		return m[1]
-	}
-	return ""
-}
-
-// WithoutOrigin is the line without its origin, or the checksum of a uv.lock.
-func WithoutOrigin(line string) string {
-	return lockSum.ReplaceAllString(originMark.ReplaceAllString(line, ""), "")
 }
 
 // environmentReader reads what an environment of this machine has.
@@ -178,7 +163,7 @@ func (r *environmentReader) line(text, in string, number int) ([]string, error) 
 	return whole, nil
 }
 
-// origin is what Origin finds.
+// origin is what becomes Line.Origin.
 func (r *environmentReader) origin(in string, number int) string {
 	return fmt.Sprintf("  # %s:%d", r.short(in), number)
 }

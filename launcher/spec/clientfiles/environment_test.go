@@ -81,7 +81,7 @@ func TestEnvironment(t *testing.T) {
 			t.Errorf("%s: %v\n%s", name, err, d)
 		}
 	}
-	if got, want := clientfiles.Origin(requirements[1]), "more/dev.txt:1"; got != want || clientfiles.WithoutOrigin(requirements[0]) != "jax==0.7.0" {
+	if got, want := clientfiles.ParseLine(requirements[1]).Origin, "more/dev.txt:1"; got != want || clientfiles.ParseLine(requirements[0]).Text != "jax==0.7.0" {
 		t.Errorf("origin %q, want %q", got, want)
 	}
 	for name, want := range map[string]string{

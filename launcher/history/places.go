@@ -1,5 +1,5 @@
-// Package launched remembers where this machine launched clusters, so that later commands find them although no flag and no file names their launcher.
-package launched
+// Package history is what this machine has seen of clusters: where it launched them (Places), and how they ended (Receipts).
+package history
 
 import (
 	"bytes"
@@ -13,15 +13,16 @@ import (
 	"github.com/rayctl/rayctl/launcher/wholefile"
 )
 
-// size is the number of launches that are remembered.
-const size = 200
+// placesKept is the number of launches that are remembered.
+const placesKept = 200
 
 // fresh is how long commands without a name look for a cluster whose end this machine has not seen.
 const fresh = 7 * 24 * time.Hour
 
-// Memory is a directory with a file for each launch; "" remembers nothing. What cannot be read or written is as if it had not been remembered: the cluster
-// is found with --launcher all the same.
-type Memory struct{ Dir string }
+// Places remember where this machine launched clusters, so that later commands find them although no flag and no file names their launcher: a directory with a
+// file for each launch; "" remembers nothing. What cannot be read or written is as if it had not been remembered: the cluster is found with --launcher all the
+// same.
+type Places struct{ Dir string }
 
 // launch is one file.
 type launch struct {
@@ -34,8 +35,8 @@ type launch struct {
 }
 
 // Remember notes where a cluster is launched, and from which cluster file ("": from none).
-func (m Memory) Remember(s *spec.ClusterSpec, file string, now time.Time) error {
-	return m.write(s.Name, launch{At: now, From: origin(file), Where: placeOf(s)})
+func (p Places) Remember(s *spec.ClusterSpec, file string, now time.Time) error {
+	return p.write(s.Name, launch{At: now, From: origin(file), Where: placeOf(s)})
 }
 
 // origin is what From has for a cluster file.
@@ -51,37 +52,37 @@ func origin(file string) string {
 }
 
 // FromElsewhere reports whether the cluster of this name is remembered as launched from another cluster file, and from another directory than that of file.
-func (m Memory) FromElsewhere(name, file string) bool {
-	l, ok := m.read(name)
+func (p Places) FromElsewhere(name, file string) bool {
+	l, ok := p.read(name)
 	here := origin(file)
 	return ok && l.From != "" && l.From != here && l.From != filepath.Dir(here)
 }
 
 // Ended notes that Living need not name the cluster's place any more.
-func (m Memory) Ended(name string) error {
-	l, ok := m.read(name)
+func (p Places) Ended(name string) error {
+	l, ok := p.read(name)
 	if !ok || l.Ended {
 		return nil
 	}
 	l.Ended = true
-	return m.write(name, l)
+	return p.write(name, l)
 }
 
 // Has reports whether a launch of this name is remembered.
-func (m Memory) Has(name string) bool {
-	_, ok := m.read(name)
+func (p Places) Has(name string) bool {
+	_, ok := p.read(name)
 	return ok
 }
 
 // MayLive reports whether the last launch of this name is remembered, and not its end.
-func (m Memory) MayLive(name string) bool {
-	l, ok := m.read(name)
+func (p Places) MayLive(name string) bool {
+	l, ok := p.read(name)
 	return ok && !l.Ended
 }
 
 // At is where the cluster of this name was launched: a spec with a launcher and its section. It is nil if that is not remembered.
-func (m Memory) At(name string) *spec.ClusterSpec {
-	l, ok := m.read(name)
+func (p Places) At(name string) *spec.ClusterSpec {
+	l, ok := p.read(name)
 	if !ok {
 		return nil
 	}
@@ -89,8 +90,8 @@ func (m Memory) At(name string) *spec.ClusterSpec {
 }
 
 // Of is where the cluster of this name was launched: a spec with a launcher and its section. It is nil if that is where s is, or not remembered.
-func (m Memory) Of(name string, s *spec.ClusterSpec) *spec.ClusterSpec {
-	where := m.At(name)
+func (p Places) Of(name string, s *spec.ClusterSpec) *spec.ClusterSpec {
+	where := p.At(name)
 	if where == nil || samePlace(where, placeOf(s)) {
 		return nil
 	}
@@ -98,10 +99,10 @@ func (m Memory) Of(name string, s *spec.ClusterSpec) *spec.ClusterSpec {
 }
 
 // Living is, for each launcher that is not among these, where the last cluster was launched that may still live.
-func (m Memory) Living(now time.Time, launchers ...string) []*spec.ClusterSpec {
+func (p Places) Living(now time.Time, launchers ...string) []*spec.ClusterSpec {
 	var places []*spec.ClusterSpec
-	for _, name := range m.names() {
-		l, ok := m.read(name)
+	for _, name := range p.names() {
+		l, ok := p.read(name)
 		if ok && !l.Ended && now.Sub(l.At) < fresh && !slices.Contains(launchers, l.Where.Launcher) {
 			launchers, places = append(launchers, l.Where.Launcher), append(places, l.Where)
 		}
@@ -125,11 +126,11 @@ func samePlace(x, y *spec.ClusterSpec) bool {
 }
 
 // names are the clusters of which something is remembered, the last launched first.
-func (m Memory) names() []string {
-	if m.Dir == "" {
+func (p Places) names() []string {
+	if p.Dir == "" {
 		return nil
 	}
-	entries, err := os.ReadDir(m.Dir)
+	entries, err := os.ReadDir(p.Dir)
 	if err != nil {
 		return nil
 	}
@@ -147,31 +148,31 @@ func (m Memory) names() []string {
 	return names
 }
 
-func (m Memory) read(name string) (l launch, ok bool) {
-	if m.Dir == "" || spec.CheckName(name) != nil {
+func (p Places) read(name string) (l launch, ok bool) {
+	if p.Dir == "" || spec.CheckName(name) != nil {
 		return l, false
 	}
-	data, err := os.ReadFile(filepath.Join(m.Dir, name))
+	data, err := os.ReadFile(filepath.Join(p.Dir, name))
 	if err != nil || json.Unmarshal(data, &l) != nil {
 		return l, false
 	}
 	return l, l.Where != nil
 }
 
-func (m Memory) write(name string, l launch) error {
-	if m.Dir == "" {
+func (p Places) write(name string, l launch) error {
+	if p.Dir == "" {
 		return nil
 	}
 	data, err := json.Marshal(l)
 	if err != nil {
 		return err
 	}
-	if err := wholefile.Write(filepath.Join(m.Dir, name), data, 0o600); err != nil {
+	if err := wholefile.Write(filepath.Join(p.Dir, name), data, 0o600); err != nil {
 		return err
 	}
-	if names := m.names(); len(names) > size {
-		for _, old := range names[size:] {
-			if err := os.Remove(filepath.Join(m.Dir, old)); err != nil {
+	if names := p.names(); len(names) > placesKept {
+		for _, old := range names[placesKept:] {
+			if err := os.Remove(filepath.Join(p.Dir, old)); err != nil {
 				return err
 			}
 		}

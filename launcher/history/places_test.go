@@ -1,4 +1,4 @@
-package launched_test
+package history_test
 
 import (
 	"encoding/json"
@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rayctl/rayctl/cmd/launched"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
+	"github.com/rayctl/rayctl/launcher/history"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -24,8 +24,8 @@ func cluster(t *testing.T, name, launcher, section string) *spec.ClusterSpec {
 	return s
 }
 
-func TestMemory(t *testing.T) {
-	m, now := launched.Memory{Dir: t.TempDir()}, time.Now()
+func TestPlaces(t *testing.T) {
+	m, now := history.Places{Dir: t.TempDir()}, time.Now()
 	here := cluster(t, "here", "local", "")
 	remember := func(s *spec.ClusterSpec) {
 		t.Helper()
@@ -77,8 +77,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-func TestMemoryIsBounded(t *testing.T) {
-	m := launched.Memory{Dir: t.TempDir()}
+func TestPlacesAreBounded(t *testing.T) {
+	m := history.Places{Dir: t.TempDir()}
 	for i := range 205 {
 		if err := m.Remember(cluster(t, fmt.Sprint("c", i), "local", ""), "", time.Now()); err != nil {
 			t.Fatal(err)
@@ -94,7 +94,7 @@ func TestMemoryIsBounded(t *testing.T) {
 
 // TestFromElsewhere: a cluster is known to be of another cluster file, if it is; one without a file belongs to its directory.
 func TestFromElsewhere(t *testing.T) {
-	m, here, there := launched.Memory{Dir: t.TempDir()}, t.TempDir(), t.TempDir()
+	m, here, there := history.Places{Dir: t.TempDir()}, t.TempDir(), t.TempDir()
 	file := filepath.Join(here, "rayctl.yaml")
 	for _, launch := range []struct{ name, dir, file string }{
 		{"file", here, "rayctl.yaml"}, {"again", there, file}, {"none", here, ""}, {"other", here, "other.yaml"}, {"far", there, "rayctl.yaml"}, {"nowhere", there, ""},
