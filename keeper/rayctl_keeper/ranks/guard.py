@@ -12,6 +12,7 @@ import select
 import signal
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+NOT_STARTED = 126  # the exit code that a shell has for it
 WATCHED = {signal.SIGCHLD, signal.SIGTERM}
 
 
@@ -24,15 +25,24 @@ def prctl(option, value):
 def start(command, env):
     child = os.fork()
     if child == 0:
-        os.setsid()
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # if the guard is killed
-        for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD:
-            signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        null = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(null, 0)
-        os.execve("/bin/sh", ["/bin/sh", "-c", command], env)
+        try:
+            become(command, env)
+        except BaseException as error:  # also of a locale that cannot write the command
+            os.write(2, ("rayctl: /bin/sh did not start: %s\n" % error).encode("utf-8", "backslashreplace"))
+        finally:
+            os._exit(NOT_STARTED)
     return child
+
+
+def become(command, env):
+    os.setsid()
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # if the guard is killed
+    for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.execve("/bin/sh", ["/bin/sh", "-c", command], env)
 
 
 def descendants():

@@ -166,6 +166,55 @@ class Guard(unittest.TestCase):
         self.assertEqual([self.ended(0), self.ended(2)], [(b"", int(signal.SIGTERM))] * 2)
         self.assertEqual(process.wait(), 0)
 
+    def test_what_does_not_start_fails(self):
+        self.start("true; \0")
+        self.assertEqual(self.ended(), (b"rayctl: /bin/sh did not start: embedded null byte\n", guard.NOT_STARTED << 8))
+
+
+@unittest.skipUnless(sys.platform == "linux", "orphans are only inherited on Linux")
+class OfNode(unittest.TestCase):
+    """The actor of a node, without Ray."""
+
+    def start(self, command, ranks=2):
+        node = main.Node()
+        with open(guard.__file__) as f:
+            node.start(command, f.read(), {"WORLD_SIZE": str(ranks)}, "h slots=%d\n" % ranks, [{"RANK": str(i), "RAYCTL_NODE_CPUS": "0"} for i in range(ranks)])
+        self.addCleanup(node.guards.wait)
+        self.addCleanup(node.stop, True)
+        return node
+
+    def read(self, node, until=lambda outputs, ends: False):
+        """Outputs and ends of ranks, up to this or the end."""
+        outputs, ends = {}, {}
+        while not until(outputs, ends):
+            found = node.read()
+            if not found:
+                break
+            for local, data, end in found:
+                outputs[local] = outputs.get(local, b"") + data
+                ends.update({local: end} if end else {})
+        return outputs, ends
+
+    def test_a_rank_that_closes_its_output_holds_up_nobody(self):
+        node = self.start("test $RANK = 1 || exec sleep 1000 >&- 2>&-; echo 1; exit 3")
+        self.assertEqual(self.read(node, lambda _, ends: ends), ({1: b"1\n"}, {1: [3 << 8, 0]}))
+        node.stop(False)
+        self.assertEqual(self.read(node), ({0: b""}, {0: [int(signal.SIGTERM), 0]}))
+
+    def test_a_rank_whose_guard_is_killed_has_ended(self):
+        node = self.start("test $RANK = 0 || exit 0; (setsid sleep 1000 & echo $!); kill -KILL $PPID", ranks=1)
+        outputs, ends = self.read(node)
+        os.kill(int(outputs[0]), signal.SIGKILL)
+        self.assertEqual(ends, {0: [int(signal.SIGKILL), 0]})
+
+    def test_the_hostfile_is_removed(self):
+        node = self.start("cat $RAYCTL_HOSTFILE; echo $RAYCTL_HOSTFILE")
+        outputs, ends = self.read(node)
+        self.assertEqual(ends, {0: [0, 0], 1: [0, 0]})
+        content, path = outputs[0].decode().splitlines()
+        node.guards.wait()
+        self.assertEqual((content, os.path.exists(path)), ("h slots=2", False))
+
 
 if __name__ == "__main__":
     unittest.main()
