@@ -86,12 +86,23 @@ def end_all(child):
 def memory_kills():
     """How often the kernel has killed in this cgroup for want of memory; 0 where that is not known."""
     total = 0
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, IndexError):
         with open("/proc/self/cgroup") as f:
-            group = next((line.rstrip("\n")[3:] for line in f if line.startswith("0::")), "/")
-        with open("/sys/fs/cgroup%s/memory.events" % group.rstrip("/")) as f:
-            total = sum(int(line.split()[1]) for line in f if line.startswith("oom_kill "))
+            groups = [line.rstrip("\n").split(":", 2)[1:] for line in f]
+        for controllers, group in groups:
+            if controllers == "":
+                total += counted("/sys/fs/cgroup", group, "memory.events")
+            elif "memory" in controllers.split(","):  # of cgroups v1
+                total += counted("/sys/fs/cgroup/memory", group, "memory.oom_control")
     return total
+
+
+def counted(mount, group, name):
+    """A container may see only its own cgroup, which is mounted as the whole."""
+    for directory in mount + group.rstrip("/"), mount:
+        with contextlib.suppress(OSError), open("%s/%s" % (directory, name)) as f:
+            return sum(int(line.split()[1]) for line in f if line.startswith("oom_kill "))
+    return 0
 
 
 def reap(child, status):

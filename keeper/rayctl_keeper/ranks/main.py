@@ -24,7 +24,7 @@ LATE = 0.1  # seconds after which a part of a line is shown, such as a progress 
 WAITS = 10.0  # seconds after which the output says that nodes are not there, or not free
 MISSES = 60.0  # seconds after which a node that is not there is a lost one: the keeper then waits for it, with the limits of the cluster file
 LOOK = 1.0  # between looks whether nodes are being taken away
-# This exit code, and a last line that ends so, tell the keeper that it was not the job that failed (keeper/rayctl_keeper/driver/rankloss.py).
+# This exit code, and a last line that ends so, tell the keeper that it was not the job that failed (keeper/rayctl_keeper/driver/rankend.py).
 NODE_GONE, LOST, TAKEN = 76, "the node was lost", "the node is being taken away"
 VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ONEAPI_DEVICE_SELECTOR", "HABANA_VISIBLE_MODULES")
 OURS = ("RAYCTL_PIPE", "RAYCTL_COMMAND", "RAYCTL_RANKS", "RAYCTL_RANKS_JOB")
@@ -370,7 +370,7 @@ class Driver:
             try:
                 found = await self.actors[i].read.remote()
             except ray.exceptions.RayError as error:
-                self.cut_off(i, first_line(error))
+                self.cut_off(i, first_line(error), 128 + signal.SIGKILL if isinstance(error, ray.exceptions.OutOfMemoryError) else 1)
                 return
             if not found:
                 return
@@ -398,7 +398,7 @@ class Driver:
         if code:
             self.failed(code, "%s %s" % (self.place(i, [rank]), words))
 
-    def cut_off(self, i, why):
+    def cut_off(self, i, why, code):
         mine = sorted(rank for rank in self.living if self.firsts[i] <= rank < self.firsts[i] + self.counts[i])
         for rank in mine:
             self.take(rank, b"")
@@ -406,7 +406,7 @@ class Driver:
         self.living.difference_update(mine)
         if mine:
             self.cut.append((i, mine, why))
-            self.failed(1, "%s ended: Ray ended the process that runs them: %s" % (self.place(i, mine), why))
+            self.failed(code, "%s ended: Ray ended the process that runs them: %s" % (self.place(i, mine), why))
 
     async def judge(self):
         """When all have ended: a node that was lost is the cause, also where another rank has failed first because it lost its connection to it."""
