@@ -9,13 +9,15 @@ import (
 // AllRanks is the value of --rank that shows the whole output.
 const AllRanks = -1
 
-// CheckRank refuses a --rank that means nothing. possible: the command has the output of ranks as a whole.
-func CheckRank(rank int, possible bool) error {
+// CheckRank refuses flags about ranks that mean nothing. possible: the command has the output of ranks as a whole.
+func CheckRank(rank int, files string, possible bool) error {
 	switch {
 	case rank < AllRanks:
 		return UsageError("ranks are numbered from 0", "--rank: there is no rank %d", rank)
-	case rank != AllRanks && !possible:
-		return UsageError("it needs --each-node or job.launch, and shows the whole output of one rank: leave out --tail and --node", "--rank selects nothing here")
+	case rank != AllRanks && files != "":
+		return UsageError("leave out one of them", "--rank shows one rank, and --rank-files writes the files of all")
+	case (rank != AllRanks || files != "") && !possible:
+		return UsageError("they need --each-node or job.launch, and the whole output: leave out --tail and --node", "--rank and --rank-files select nothing here")
 	}
 	return nil
 }

@@ -246,7 +246,7 @@ func loadRun(a *app.App, o *runOptions) (*config.Loaded, launcher.Launcher, erro
 	if err := spec.RequireEntrypoint(c.Spec, "run"); err != nil {
 		return nil, nil, err
 	}
-	if err := app.CheckRank(o.rank, c.Spec.Job.Launch.On()); err != nil {
+	if err := app.CheckRank(o.rank, "", c.Spec.Job.Launch.On()); err != nil {
 		return nil, nil, err
 	}
 	if err := c.ReadPackages(true); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -31,6 +32,7 @@ type logsOptions struct {
 	rank       int
 	prepares   bool // the output begins with that of job.prepare
 	ranks      bool // the output is that of ranks
+	rankFiles  string
 	only       io.Writer
 }
 
@@ -40,6 +42,27 @@ func (o *logsOptions) to(a *app.App) io.Writer {
 		o.only = app.OfRanks(a.UI.Output(), o.rank, o.prepares, o.ranks && a.UI.ColorsOutput())
 	}
 	return o.only
+}
+
+// intoFiles runs show, whose output goes to a file for each rank.
+func (o *logsOptions) intoFiles(a *app.App, show func() error) error {
+	files, err := driverio.NewRankFiles(o.rankFiles, a.UI.Output(), o.prepares)
+	if err != nil {
+		return rankFilesError(err)
+	}
+	o.only = files
+	err = show()
+	if closed := files.Close(); err == nil {
+		err = closed
+	}
+	return rankFilesError(err)
+}
+
+func rankFilesError(err error) error {
+	if _, isFile := errors.AsType[*fs.PathError](err); !isFile {
+		return err
+	}
+	return launcher.Fail(runstate.CodeSpec, err, "name a directory in which you can make files, and that has none of them yet", "--rank-files: %v", err)
 }
 
 // NewLogs is `rayctl logs`.
@@ -55,7 +78,7 @@ func NewLogs(a *app.App) *cobra.Command {
 			"which the node's agent serves: of the raylet, the agents and the workers.\n" +
 			"In place of NAME it takes the directory of a run that another user shares (job.shareDir).",
 		Example: "  rayctl logs -f\n  rayctl logs grpo-x1f3a --tail 100\n  rayctl logs raysubmit_x1\n  rayctl logs dev raysubmit_x1 -f\n" +
-			"  rayctl logs dev --node trainer-1                      # lists its files\n  rayctl logs dev --node trainer-1 --file raylet.err",
+			"  rayctl logs pretrain --rank-files ranks               # ranks/rank-0.log and so on\n  rayctl logs dev --node trainer-1                      # lists its files\n  rayctl logs dev --node trainer-1 --file raylet.err",
 		Args: app.NoDash(2, "a cluster and a job"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.arguments(args); err != nil {
@@ -71,6 +94,7 @@ func NewLogs(a *app.App) *cobra.Command {
 	f.IntVar(&o.attempt, "attempt", 0, "show attempt `N` of a run that was restarted (default: the last)")
 	f.IntVar(&o.rank, "rank", app.AllRanks, "show the output of rank `N` alone, of a command that runs on every node (job.launch)")
 	f.Lookup("rank").DefValue = "0" // the help would show -1; it shows no 0
+	f.StringVar(&o.rankFiles, "rank-files", "", "write what each rank has written into a file of its own, `DIR`/rank-N.log, and show the rest")
 	f.StringVar(&o.node, "node", "", "list Ray's own logs of this `NODE`, by name or id; --file shows one")
 	a.CompleteNodes(c)
 	f.StringVar(&o.file, "file", "", "the log `FILE` of --node")
@@ -83,7 +107,7 @@ func (o *logsOptions) arguments(args []string) error {
 	if o.tail < 0 || o.attempt < 0 {
 		return app.UsageError("", "--tail and --attempt cannot be negative")
 	}
-	if err := app.CheckRank(o.rank, o.node == "" && o.tail == 0); err != nil {
+	if err := app.CheckRank(o.rank, o.rankFiles, o.node == "" && o.tail == 0); err != nil {
 		return err
 	}
 	if o.attempt > 0 && (o.node != "" || o.dashboard.Address != "") {
@@ -129,8 +153,17 @@ func runLogs(ctx context.Context, a *app.App, o *logsOptions) error {
 		return err
 	case o.attempt > s.Attempt:
 		return launcher.Fail(runstate.CodeSpec, nil, "give one up to that, or leave --attempt out", "%s has no attempt %d, and its last one is %d", c.ID, o.attempt, s.Attempt)
-	case o.rank != app.AllRanks && !o.ranks:
-		return launcher.Fail(runstate.CodeSpec, nil, "leave out --rank", "%s has no job of its own that runs on every node, and so no ranks", c.ID)
+	case (o.rank != app.AllRanks || o.rankFiles != "") && !o.ranks:
+		return launcher.Fail(runstate.CodeSpec, nil, "leave out --rank and --rank-files", "%s has no job of its own that runs on every node, and so no ranks", c.ID)
+	case o.rankFiles != "":
+		return o.intoFiles(a, func() error { return clusterLogs(ctx, a, o, c, s) })
+	}
+	return clusterLogs(ctx, a, o, c, s)
+}
+
+// clusterLogs shows the output that a cluster or its record has.
+func clusterLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster, s launcher.Status) error {
+	switch {
 	case s.Phase.Ended():
 		return recordLogs(ctx, a, o, c)
 	case c.SharedLog() != nil:

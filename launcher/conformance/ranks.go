@@ -92,8 +92,9 @@ func ranks(t *testing.T, s *suite) {
 			t.Errorf("rank %d: %q, want %q", rank, short(got.Bytes()), short([]byte(want)))
 		}
 	}
-	if last := out[strings.LastIndex(strings.TrimSuffix(out, "\n"), "\n")+1:]; !strings.HasPrefix(last, "rank 1 on node ") || !strings.HasSuffix(last, " exited with 7\n") {
-		t.Errorf("the last line is %q", last)
+	last := out[strings.LastIndex(strings.TrimSuffix(out, "\n"), "\n")+1:]
+	if !strings.HasPrefix(last, "rank 1 on node ") || !strings.HasSuffix(last, " exited with 7\n") || oc.Receipt.Exit.Message+"\n" != last {
+		t.Errorf("the last line is %q, the receipt says %q", last, oc.Receipt.Exit.Message)
 	}
 	if again := s.shown(t, oc.ID); again != out {
 		t.Errorf("shown again: %q, first: %q", short([]byte(again)), short([]byte(out)))

@@ -1,6 +1,12 @@
 package driverio_test
 
 import (
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -33,6 +39,43 @@ func TestRankOutput(t *testing.T) {
 			if got.String() != c.want {
 				t.Fatalf("rank %d in pieces of %d bytes: %q, want %q", c.rank, size, &got, c.want)
 			}
+		}
+	}
+}
+
+// TestRankFiles: the bytes of each rank are in its file, however the stream is cut, all else is elsewhere, and files that are there are not changed.
+func TestRankFiles(t *testing.T) {
+	const stream = "note\n[rank 1] one\r\n[rank 11] other\n[rank 1]+tw\n[rank 1 x\n[rank 0] [rank 1] no\n[rank 1] o\x00\n[rank 01] a\n[rank ]\n[rank 1]\n[rank 1]-\n" +
+		"[rank 9999999999] b\n[rank 1]+end\nrank 1 on node w-0 exited with 7\n[rank"
+	for size := 1; size <= len(stream); size++ {
+		var others strings.Builder
+		dir := filepath.Join(t.TempDir(), "new")
+		o, err := driverio.NewRankFiles(dir, &others, false)
+		for rest := stream; err == nil && len(rest) > 0; rest = rest[min(size, len(rest)):] {
+			_, err = o.Write([]byte(rest[:min(size, len(rest))]))
+		}
+		if err := errors.Join(err, o.Close()); err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{"others": others.String()}
+		files, err := os.ReadDir(dir)
+		for _, f := range files {
+			data, readErr := os.ReadFile(filepath.Join(dir, f.Name()))
+			got[f.Name()], err = string(data), errors.Join(err, readErr)
+		}
+		want := map[string]string{
+			"others":     "note\n[rank 1 x\n[rank 01] a\n[rank ]\n[rank 1]\n[rank 1]-\n[rank 9999999999] b\nrank 1 on node w-0 exited with 7\n[rank",
+			"rank-0.log": "[rank 1] no\n", "rank-1.log": "one\r\ntwo\x00\nend", "rank-11.log": "other\n",
+		}
+		if err != nil || !maps.Equal(got, want) {
+			t.Fatalf("pieces of %d bytes: %v, %q", size, err, got)
+		}
+		again, err := driverio.NewRankFiles(dir, io.Discard, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := again.Write([]byte("[rank 0] x\n")); !errors.Is(err, fs.ErrExist) {
+			t.Fatalf("a file that is there: %v", err)
 		}
 	}
 }

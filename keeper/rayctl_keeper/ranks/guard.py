@@ -12,6 +12,7 @@ import select
 import signal
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+NOT_STARTED = 126  # the exit code that a shell has for it
 WATCHED = {signal.SIGCHLD, signal.SIGTERM}
 
 
@@ -24,15 +25,24 @@ def prctl(option, value):
 def start(command, env):
     child = os.fork()
     if child == 0:
-        os.setsid()
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # if the guard is killed
-        for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD:
-            signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        null = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(null, 0)
-        os.execve("/bin/sh", ["/bin/sh", "-c", command], env)
+        try:
+            become(command, env)
+        except BaseException as error:  # also of a locale that cannot write the command
+            os.write(2, ("rayctl: /bin/sh did not start: %s\n" % error).encode("utf-8", "backslashreplace"))
+        finally:
+            os._exit(NOT_STARTED)
     return child
+
+
+def become(command, env):
+    os.setsid()
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # if the guard is killed
+    for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.execve("/bin/sh", ["/bin/sh", "-c", command], env)
 
 
 def descendants():
@@ -76,12 +86,23 @@ def end_all(child):
 def memory_kills():
     """How often the kernel has killed in this cgroup for want of memory; 0 where that is not known."""
     total = 0
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, IndexError):
         with open("/proc/self/cgroup") as f:
-            group = next((line.rstrip("\n")[3:] for line in f if line.startswith("0::")), "/")
-        with open("/sys/fs/cgroup%s/memory.events" % group.rstrip("/")) as f:
-            total = sum(int(line.split()[1]) for line in f if line.startswith("oom_kill "))
+            groups = [line.rstrip("\n").split(":", 2)[1:] for line in f]
+        for controllers, group in groups:
+            if controllers == "":
+                total += counted("/sys/fs/cgroup", group, "memory.events")
+            elif "memory" in controllers.split(","):  # of cgroups v1
+                total += counted("/sys/fs/cgroup/memory", group, "memory.oom_control")
     return total
+
+
+def counted(mount, group, name):
+    """A container may see only its own cgroup, which is mounted as the whole."""
+    for directory in mount + group.rstrip("/"), mount:
+        with contextlib.suppress(OSError), open("%s/%s" % (directory, name)) as f:
+            return sum(int(line.split()[1]) for line in f if line.startswith("oom_kill "))
+    return 0
 
 
 def reap(child, status):

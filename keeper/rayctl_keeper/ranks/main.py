@@ -24,7 +24,7 @@ LATE = 0.1  # seconds after which a part of a line is shown, such as a progress 
 WAITS = 10.0  # seconds after which the output says that nodes are not there, or not free
 MISSES = 60.0  # seconds after which a node that is not there is a lost one: the keeper then waits for it, with the limits of the cluster file
 LOOK = 1.0  # between looks whether nodes are being taken away
-# This exit code, and a last line that ends so, tell the keeper that it was not the job that failed (keeper/rayctl_keeper/driver/rankloss.py).
+# This exit code, and a last line that ends so, tell the keeper that it was not the job that failed (keeper/rayctl_keeper/driver/rankend.py).
 NODE_GONE, LOST, TAKEN = 76, "the node was lost", "the node is being taken away"
 VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ONEAPI_DEVICE_SELECTOR", "HABANA_VISIBLE_MODULES")
 OURS = ("RAYCTL_PIPE", "RAYCTL_COMMAND", "RAYCTL_RANKS", "RAYCTL_RANKS_JOB")
@@ -172,11 +172,20 @@ class Lines:
         return self.prefix + b"+" + rest + b"\n" if rest else b""
 
 
+def readable(descriptors, milliseconds=None):
+    """Those of them that have bytes, or the end of file."""
+    poll = select.poll()
+    for fd in descriptors:
+        poll.register(fd, select.POLLIN)
+    return [fd for fd, _ in poll.poll(milliseconds)]
+
+
 class Node:
     """The actor of one node."""
 
     def __init__(self):
-        self.pipes, self.ended, self.held, self.guards = {}, {}, None, None
+        self.pipes, self.ended = {}, {}  # by local rank: where its output comes from, and its end
+        self.held = self.guards = None
         self.lock, self.begun = threading.Lock(), threading.Event()
 
     def port(self, address, ports):
@@ -225,33 +234,37 @@ class Node:
         if held and os.environ.get("OMP_NUM_THREADS") == str(held):  # by Ray, for the actor
             variables["OMP_NUM_THREADS"] = str(max(1, held // count))
         self.ended[local], told = os.pipe()
-        source, out = os.pipe()
-        self.pipes[source] = local
+        self.pipes[local], out = os.pipe()
         return {"env": variables, "out": out, "told": told}
 
     def read(self):
         """What ranks have written, at least one byte or one end: (local rank, bytes, None) or (local rank, b"", [wait status, killed for want of memory]). [] at the end."""
         self.begun.wait()
-        if not self.pipes:
-            return []
-        poll = select.poll()
-        for fd in self.pipes:
-            poll.register(fd, select.POLLIN)
-        ready, found = [fd for fd, _ in poll.poll()], []
-        for fd in ready:
-            data, local = os.read(fd, PIECE // len(ready)), self.pipes[fd]
-            if data:
-                found.append((local, data, None))
-            else:
-                os.close(fd)
-                del self.pipes[fd]
-                found.append((local, b"", self.end(local)))
+        found = []
+        while self.ended and not found:
+            ready = readable([*self.pipes.values(), *self.ended.values()])
+            found += [part for local in list(self.pipes) if self.pipes[local] in ready for part in self.output(local, PIECE // len(ready))]
+            found += [(local, b"", self.end(local)) for local in list(self.ended) if self.ended[local] in ready and not self.has_written(local)]
         return found
 
+    def output(self, local, most):
+        """A part of a rank's output. A rank may close it long before it ends."""
+        data = os.read(self.pipes[local], most)
+        if not data:
+            os.close(self.pipes.pop(local))
+        return [(local, data, None)] if data else []
+
+    def has_written(self, local):
+        """Whether there is output of a rank that has ended."""
+        return local in self.pipes and bool(readable([self.pipes[local]], 0))
+
     def end(self, local):
-        """Nobody can write any more."""
-        words = os.read(self.ended[local], 64).split()
-        os.close(self.ended[local])
+        """The output is still open if a process has it that is none of this rank's."""
+        if local in self.pipes:
+            os.close(self.pipes.pop(local))
+        told = self.ended.pop(local)
+        words = os.read(told, 64).split()
+        os.close(told)
         return [int(word) for word in words] or [int(signal.SIGKILL), 0]  # the guard itself was killed
 
     def stop(self, at_once):
@@ -357,7 +370,7 @@ class Driver:
             try:
                 found = await self.actors[i].read.remote()
             except ray.exceptions.RayError as error:
-                self.cut_off(i, first_line(error))
+                self.cut_off(i, first_line(error), 128 + signal.SIGKILL if isinstance(error, ray.exceptions.OutOfMemoryError) else 1)
                 return
             if not found:
                 return
@@ -385,7 +398,7 @@ class Driver:
         if code:
             self.failed(code, "%s %s" % (self.place(i, [rank]), words))
 
-    def cut_off(self, i, why):
+    def cut_off(self, i, why, code):
         mine = sorted(rank for rank in self.living if self.firsts[i] <= rank < self.firsts[i] + self.counts[i])
         for rank in mine:
             self.take(rank, b"")
@@ -393,7 +406,7 @@ class Driver:
         self.living.difference_update(mine)
         if mine:
             self.cut.append((i, mine, why))
-            self.failed(1, "%s ended: Ray ended the process that runs them: %s" % (self.place(i, mine), why))
+            self.failed(code, "%s ended: Ray ended the process that runs them: %s" % (self.place(i, mine), why))
 
     async def judge(self):
         """When all have ended: a node that was lost is the cause, also where another rank has failed first because it lost its connection to it."""

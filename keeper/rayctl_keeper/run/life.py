@@ -3,7 +3,7 @@
 import time
 import traceback
 
-from rayctl_keeper.driver import killed, leftfiles, rankloss, rayjob, runtimeenv
+from rayctl_keeper.driver import killed, leftfiles, rankend, rayjob, runtimeenv
 from rayctl_keeper.driver.log import DriverLog
 from rayctl_keeper.http.mail import Mailbox
 from rayctl_keeper.ray.dashboard import Dashboard, Refused, Unreachable
@@ -279,7 +279,7 @@ class Keeper:
                 self.early.confirm(self.waiting.rest)
             self.driver.await_end(REAPED)
             self.driver.collect(reachable=True)
-            rankloss.check(self.orders["job"], end, self.driver_log)
+            rankend.tell(self.orders["job"], end, self.driver_log)
             if end.driver is None or end.driver[0] == 0 or not self.attempts.left("driver"):
                 raise end
             self.attempts.use("driver")

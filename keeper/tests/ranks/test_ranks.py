@@ -1,17 +1,33 @@
 """Ranks: which nodes and devices, records of output, and how one rank ends. Run by `go test ./keeper` with every Python that the machine has."""
 
+import contextlib
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.dirname(HERE))
 
 from rayctl_keeper.ranks import guard, main
+
+
+def memory_group():
+    """A cgroup with the controller of memory, in which others can be made; None where there is none."""
+    found = None
+    with contextlib.suppress(OSError):
+        with open("/proc/self/cgroup") as f:
+            groups = [line.rstrip("\n").split(":", 2)[1:] for line in f]
+        for controllers, group in groups:
+            if controllers == "memory":
+                found = "/sys/fs/cgroup/memory" + group
+        with open("/sys/fs/cgroup/cgroup.subtree_control") as f:
+            found = "/sys/fs/cgroup" if "memory" in f.read().split() else found
+    return found if found and os.access(found, os.W_OK) else None
 
 
 def row(name, group="", head=False, host="h", **resources):
@@ -114,13 +130,16 @@ class Records(unittest.TestCase):
 
 @unittest.skipUnless(sys.platform == "linux", "orphans are only inherited on Linux")
 class Guard(unittest.TestCase):
-    def start(self, command, ranks=1):
-        """The guard of a node with one rank, or the outputs of several; with their status."""
+    def start(self, command, ranks=1, within=None):
+        """The guard of a node with one rank, or the outputs of several; with their status. within: a cgroup."""
         pipes = [(os.pipe(), os.pipe()) for _ in range(ranks)]
         theirs = [fd for (_, out), (_, told) in pipes for fd in (out, told)]
         process = subprocess.Popen([sys.executable, "-ISc", self.program()], stdin=subprocess.PIPE, pass_fds=theirs)
         for fd in theirs:
             os.close(fd)
+        if within:
+            with open(within + "/cgroup.procs", "w") as f:
+                f.write(str(process.pid))
         plan = {"command": command, "hostfile": os.devnull + "-not", "ranks": [{"env": {"RANK": str(i)}, "out": out, "told": told} for i, ((_, out), (_, told)) in enumerate(pipes)]}
         process.stdin.write(json.dumps(plan).encode() + b"\n")
         process.stdin.flush()
@@ -138,7 +157,8 @@ class Guard(unittest.TestCase):
 
     def ended(self, rank=0):
         """All that is written to the end: nobody can write any more then. And the wait status."""
-        return self.outputs[rank].read(), int(os.read(self.statuses[rank], 64).split()[0])
+        out, self.told = self.outputs[rank].read(), os.read(self.statuses[rank], 64)
+        return out, int(self.told.split()[0])
 
     def test_exit_code_and_what_is_left_running(self):
         self.start("(setsid sleep 1000 &) ; echo out; echo err >&2; exit 7")
@@ -165,6 +185,70 @@ class Guard(unittest.TestCase):
         process.send_signal(signal.SIGTERM)
         self.assertEqual([self.ended(0), self.ended(2)], [(b"", int(signal.SIGTERM))] * 2)
         self.assertEqual(process.wait(), 0)
+
+    @unittest.skipUnless(memory_group(), "needs root and a cgroup in which the memory of others can be limited")
+    def test_a_rank_without_memory(self):
+        limited = tempfile.mkdtemp(prefix="rayctl-test-", dir=memory_group())
+        self.addCleanup(os.rmdir, limited)
+        for name in "memory.limit_in_bytes", "memory.max":
+            if os.path.exists(limited + "/" + name):
+                with open(limited + "/" + name, "w") as f:
+                    f.write(str(64 << 20))
+        process = self.start("kill -KILL $$", within=limited)
+        self.assertEqual((self.ended()[1], self.told), (int(signal.SIGKILL), b"9 0"))
+        process.wait()
+        process = self.start("exec tail /dev/zero", within=limited)
+        self.assertEqual((self.ended()[1], self.told), (int(signal.SIGKILL), b"9 1"))
+        process.wait()
+
+    def test_what_does_not_start_fails(self):
+        self.start("true; \0")
+        self.assertEqual(self.ended(), (b"rayctl: /bin/sh did not start: embedded null byte\n", guard.NOT_STARTED << 8))
+
+
+@unittest.skipUnless(sys.platform == "linux", "orphans are only inherited on Linux")
+class OfNode(unittest.TestCase):
+    """The actor of a node, without Ray."""
+
+    def start(self, command, ranks=2):
+        node = main.Node()
+        with open(guard.__file__) as f:
+            node.start(command, f.read(), {"WORLD_SIZE": str(ranks)}, "h slots=%d\n" % ranks, [{"RANK": str(i), "RAYCTL_NODE_CPUS": "0"} for i in range(ranks)])
+        self.addCleanup(node.guards.wait)
+        self.addCleanup(node.stop, True)
+        return node
+
+    def read(self, node, until=lambda outputs, ends: False):
+        """Outputs and ends of ranks, up to this or the end."""
+        outputs, ends = {}, {}
+        while not until(outputs, ends):
+            found = node.read()
+            if not found:
+                break
+            for local, data, end in found:
+                outputs[local] = outputs.get(local, b"") + data
+                ends.update({local: end} if end else {})
+        return outputs, ends
+
+    def test_a_rank_that_closes_its_output_holds_up_nobody(self):
+        node = self.start("test $RANK = 1 || exec sleep 1000 >&- 2>&-; echo 1; exit 3")
+        self.assertEqual(self.read(node, lambda _, ends: ends), ({1: b"1\n"}, {1: [3 << 8, 0]}))
+        node.stop(False)
+        self.assertEqual(self.read(node), ({0: b""}, {0: [int(signal.SIGTERM), 0]}))
+
+    def test_a_rank_whose_guard_is_killed_has_ended(self):
+        node = self.start("test $RANK = 0 || exit 0; (setsid sleep 1000 & echo $!); kill -KILL $PPID", ranks=1)
+        outputs, ends = self.read(node)
+        os.kill(int(outputs[0]), signal.SIGKILL)
+        self.assertEqual(ends, {0: [int(signal.SIGKILL), 0]})
+
+    def test_the_hostfile_is_removed(self):
+        node = self.start("cat $RAYCTL_HOSTFILE; echo $RAYCTL_HOSTFILE")
+        outputs, ends = self.read(node)
+        self.assertEqual(ends, {0: [0, 0], 1: [0, 0]})
+        content, path = outputs[0].decode().splitlines()
+        node.guards.wait()
+        self.assertEqual((content, os.path.exists(path)), ("h slots=2", False))
 
 
 if __name__ == "__main__":
