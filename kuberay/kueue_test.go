@@ -92,7 +92,7 @@ func (b bed) kueueElastic(t *testing.T) {
 
 // kueueFull: where another cluster has the quota, those that are launched at once wait with that reason. Their keepers and records take nothing of it: Kueue releases the
 // keeper's Job as soon as it is there, and its pod waits for what the launch makes next, so that none fails. Each cluster runs, one after the other, once Kueue has taken
-// the quota back from the first.
+// the quota back from the first, which waits for it again, and has its next attempt when Kueue gives it back.
 func (b bed) kueueFull(t *testing.T) {
 	first := b.run(t, b.l, withWorker(job("first", waitingDriver)))
 	first.printed(t, "begun\n")
@@ -105,9 +105,19 @@ func (b bed) kueueFull(t *testing.T) {
 	}
 	b.wantNoGangs(t, append(next, first)...)
 	b.wantListed(t, next...)
-	b.takeBack(t, first)
+	b.setActive(t, first, false)
+	first.until(t, "Kueue's reason", func(st launcher.Status) bool {
+		return st.Phase == runstate.Suspended && strings.HasPrefix(st.Reason.Message, "Kueue has taken the cluster back to queue default")
+	})
 	for _, r := range next {
 		r.wantEnd(t, "succeeded", 0, "admitted\n")
+	}
+	b.setActive(t, first, true)
+	first.until(t, "the next attempt", func(st launcher.Status) bool { return st.Attempt == 2 && st.Job != nil && st.Job.State == runstate.JobRunning })
+	b.release(t, first.id)
+	first.wantEnd(t, "succeeded", 0, "begun\nbegun\ndone\n")
+	if a := first.outcome.Result.Attempts; len(a) != 2 || a[0].Cause != runstate.CausePreempted {
+		t.Errorf("attempts: %+v", a)
 	}
 	for _, r := range append(next, first) {
 		b.wantOnePod(t, string(r.id), string(r.id)+"-record")
@@ -155,8 +165,8 @@ func (b bed) wantOnePod(t *testing.T, jobs ...string) {
 	}
 }
 
-// takeBack has Kueue evict a cluster that runs, as for one of higher priority. That is its reason, while the keeper only finds that the head is silent.
-func (b bed) takeBack(t *testing.T, r *running) {
+// setActive has Kueue evict a cluster that runs, as for one of higher priority, or admit it again.
+func (b bed) setActive(t *testing.T, r *running, active bool) {
 	t.Helper()
 	resource, _ := schema.ParseResourceArg("workloads.v1beta2.kueue.x-k8s.io")
 	workloads := b.Dynamic.Resource(*resource).Namespace(b.namespace)
@@ -166,16 +176,11 @@ func (b bed) takeBack(t *testing.T, r *running) {
 	}
 	for _, w := range all.Items {
 		if strings.HasPrefix(w.GetName(), "raycluster-"+string(r.id)+"-") {
-			if _, err := workloads.Patch(t.Context(), w.GetName(), types.MergePatchType, []byte(`{"spec": {"active": false}}`), metav1.PatchOptions{}); err != nil {
+			change := fmt.Appendf(nil, `{"spec": {"active": %t}}`, active)
+			if _, err := workloads.Patch(t.Context(), w.GetName(), types.MergePatchType, change, metav1.PatchOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
-	}
-	r.until(t, "Kueue's reason", func(st launcher.Status) bool {
-		return st.Phase == runstate.Suspended && strings.HasPrefix(st.Reason.Message, "Kueue has taken the cluster back to queue default")
-	})
-	if e, _ := r.ended(t); e.Cause != runstate.CauseLost || !e.Retryable {
-		t.Errorf("%+v", e)
 	}
 }
 

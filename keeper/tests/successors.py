@@ -24,6 +24,9 @@ class Head(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         path, world = urllib.parse.urlsplit(self.path).path, self.server
+        if world.away:
+            self.close_connection = True
+            return
         if path == "/api/version":
             self.answer({"ray_version": "2.60.0", "session_name": world.session})
         elif path == "/api/v0/nodes":
@@ -80,6 +83,7 @@ class Rig(unittest.TestCase):
 
     start = {}  # orders that differ
     job = {}
+    restarts = {"driver": 1}
     lifetime = {}
 
     def setUp(self):
@@ -88,6 +92,7 @@ class Rig(unittest.TestCase):
         self.head = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Head)
         self.head.daemon_threads = True
         self.head.known, self.head.submissions, self.head.session, self.head.complete = {}, [], "session_1", True
+        self.head.away = False  # the head has no pod
         self.head.log, self.head.stops, self.head.has_package, self.head.packages = LOG, 0, True, []
         self.lease = 60
         threading.Thread(target=self.head.serve_forever, daemon=True).start()
@@ -104,7 +109,7 @@ class Rig(unittest.TestCase):
                   "groups": [{"name": "head", "count": 1}, {"name": "w", "count": 1}], "signals": {"TERM": "detach"},
                   "start": dict(self.start, mode="external", dashboard="http://127.0.0.1:%d" % self.head.server_address[1], gcs="h:6379"),
                   "listen": "127.0.0.1:0", "advertise": "127.0.0.1",
-                  "job": dict(self.job, entrypoint="python x.py", submissionPrefix="n", grace=1, restarts={"driver": 1})}
+                  "job": dict(self.job, entrypoint="python x.py", submissionPrefix="n", grace=1, restarts=self.restarts)}
         for name, content in dict({"orders.json": orders, "token": "t"}, **files).items():
             with open(os.path.join(run_dir, name), "w") as f:
                 f.write(content if isinstance(content, str) else json.dumps(content))

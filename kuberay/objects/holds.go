@@ -23,7 +23,7 @@ type Hold struct {
 // Obey fits the plan to what holds its objects: nothing else admits the cluster's pods, and the Jobs of keeper and record have a queue. What no queue would ever
 // admit is refused.
 func (p *Plan) Obey(h Holds) (err error) {
-	if h.Cluster.Held {
+	if p.ClusterHeld = h.Cluster.Held; p.ClusterHeld {
 		if p.Admitter, err = admit.Choose(p.Spec, nil, h.By); err != nil {
 			return err
 		}

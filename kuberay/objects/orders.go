@@ -30,7 +30,7 @@ func (p *Plan) Orders() *keeper.Orders {
 		Ray:    keeper.RaySettings{Version: s.Ray.Version, Env: s.Env, TempRoot: "/tmp", FastStart: orders.FastStart(s)},
 		Groups: p.groups(),
 		Start: keeper.Start{
-			Mode: keeper.StartExternal, Early: s.Head.Early, Placed: p.Placed(), Dashboard: "http://" + head + ":" + strconv.Itoa(dashboard), GCS: head + ":" + strconv.Itoa(gcs),
+			Mode: keeper.StartExternal, Early: s.Head.Early, Placed: p.Placed(), Held: p.ClusterHeld, Dashboard: "http://" + head + ":" + strconv.Itoa(dashboard), GCS: head + ":" + strconv.Itoa(gcs),
 		},
 		Listen: "0.0.0.0:" + strconv.Itoa(KeeperPort), Advertise: ServiceName(s.Name) + "." + p.namespace + ".svc",
 		// Kubernetes moves pods: the next keeper takes the cluster over.

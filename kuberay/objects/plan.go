@@ -39,6 +39,7 @@ type Plan struct {
 
 	HelperQueue string // for the Jobs of keeper and record; "": they have none
 	JobsHeld    bool   // these Jobs are suspended until they are admitted
+	ClusterHeld bool   // and the RayCluster, also later: what admits it may take it back
 }
 
 // NewPlan checks what is not a matter of the cluster file alone.

@@ -91,7 +91,7 @@ func (p *Plan) rayContainer(g spec.NodeGroup, group string, own kuberayspec.Grou
 func (p *Plan) podGrace() time.Duration {
 	switch {
 	case p.warns():
-		return time.Duration(*p.Spec.Job.Grace) + afterDrain
+		return p.warning() + afterDrain
 	case p.Spec.Job.Entrypoint != "":
 		return jobGrace
 	}
@@ -99,8 +99,19 @@ func (p *Plan) podGrace() time.Duration {
 }
 
 // warns reports whether a pod that is taken away is a warning for the job: keeper/rayctl_keeper/rayhook/leave.py.
-func (p *Plan) warns() bool {
-	return p.Spec.Job.Entrypoint != "" && time.Duration(*p.Spec.Job.Grace) >= leastWarning && p.hasToken()
+func (p *Plan) warns() bool { return p.warning() > 0 }
+
+// warning is how long such a pod lives on; 0: it does not warn. What holds the cluster in a queue may take it back: the keeper has to know that from the head, for whom
+// the pods then disappear without a word, or the run would be lost where its next attempt is to wait for the queue.
+func (p *Plan) warning() time.Duration {
+	grace := time.Duration(*p.Spec.Job.Grace)
+	if p.ClusterHeld {
+		grace = max(grace, leastWarning)
+	}
+	if p.Spec.Job.Entrypoint == "" || grace < leastWarning || !p.hasToken() {
+		return 0
+	}
+	return grace
 }
 
 // readiness is asked at once and each second: what KubeRay injects where there is none waits 10 s and then 5 s. Ray's node agent

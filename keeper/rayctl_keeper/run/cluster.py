@@ -111,6 +111,15 @@ class Cluster:
         self._state.note("restart", Phase.STARTING, "StartFailed", message)
         self._start_again()
 
+    def _wait_for_admission(self):
+        """The queueing system may have taken the nodes back. As before the first admission, a head that answers shows that they are there again: lifetime.queue counts
+        until then, lifetime.start from then on."""
+        self.is_admitted = False
+        self._limits.stop("start")
+        self._limits.restart("queue", time.monotonic())
+        self._main.released("the cluster was lost, or taken back to its queue")
+        self._main.queued()
+
     def _start_again(self, since=None):
         """Starts all nodes again. since: the moment from which lifetime.start counts on; None: from now."""
         self._elastic.forget()
@@ -124,6 +133,8 @@ class Cluster:
         if self._nodes.queued and not self._nodes.granted:
             self._main.released("the queue's slot was lost")
             self.wait_for_slot()
+        if self._nodes.held:
+            self._wait_for_admission()
         if not self.is_admitted:  # a keeper that follows this one takes Starting for a cluster whose limits count, or were taken away
             self._state.phase(Phase.QUEUED, "WaitingForHead", "the head has no address yet")
             return

@@ -85,11 +85,11 @@ class Keeper:
             self.resumption.carry()
             self.attempts.resume()
             self.placement.resume()
-            self.cluster.is_admitted = earlier.get("phase") not in resume.WAITING or bool(self.state.doc["head"]["session"])
+            self.cluster.is_admitted = not resume.waits(earlier, self.nodes.held) or bool(self.state.doc["head"]["session"])
             self.resumption.resume_log()
             if self.state.doc["job"] and self.state.doc["job"]["logBegin"] < 0:
                 self.driver.expect(self.state.program(Event.PREPARE)["submissionId"], Event.PREPARE)
-        self.resumption.resume_limits(self.placement.awaited)
+        self.resumption.resume_limits(self.placement.awaited, self.nodes.held)
         if earlier.get("committed"):
             self.mail.resume(float(earlier.get("endOnDisconnect") or 0))
         session = (earlier.get("head") or {}).get("session")
@@ -214,7 +214,7 @@ class Keeper:
         """Limits that count from admission begin; on an external cluster that is when the head first answers."""
         if self.nodes.external:
             self.look_for_packages()
-            if self.state.doc["phase"] in resume.WAITING and not self.early.queued:
+            if resume.waits(self.state.doc, self.nodes.held) and not self.early.queued:
                 self.limits.begin("queue", time.monotonic())
                 self.state.phase(Phase.QUEUED, "WaitingForHead", "the head has no address yet")
                 self.main.queued()

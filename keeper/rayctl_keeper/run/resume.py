@@ -18,6 +18,11 @@ WAITING = ("", Phase.QUEUED, Phase.PROVISIONING)  # phases before the head's fir
 ENDING = (Phase.DRAINING, Phase.GONE)
 
 
+def waits(doc, held):
+    """Whether a document is of a cluster that waits for its head's first answer. One that a queueing system holds waits for it again after a loss."""
+    return doc.get("phase") in WAITING or held and doc.get("phase") == Phase.LOST
+
+
 class Resumption:
     """What is taken over from an earlier keeper's document; nothing where there was none."""
 
@@ -51,10 +56,10 @@ class Resumption:
         if program.get("driverNodeId"):
             self._driver_log.begin(job["logFile"], program["driverNodeId"], [], stream=program["state"] == JobState.RUNNING, resume=True)
 
-    def resume_limits(self, awaits_nodes):
-        """Limits count from when they counted, and fall due when they were to. awaits_nodes: see run/gang/placed.py."""
+    def resume_limits(self, awaits_nodes, held):
+        """Limits count from when they counted, and fall due when they were to. awaits_nodes: see run/gang/placed.py; held: see Nodes."""
         offset = time.monotonic() - time.time()
-        if self.earlier.get("phase") in WAITING:
+        if waits(self.earlier, held):
             self._limits.begin("queue", seconds_of(self.earlier["since"]) + offset)
             if not (self.earlier.get("head") or {}).get("session"):
                 return

@@ -23,6 +23,7 @@ class Nodes:
 
     external = queued = False
     signals_follow = False  # whoever ends the nodes by a signal sends it to the keeper, too, perhaps a moment later
+    held = False  # a queueing system admits all nodes as a whole, and may take them back and admit them again
     head_apart = False  # the head has an allocation of its own, before the others
     gang = None  # the job of an early head's gang, where one is separate (slurm)
     companions = None  # who asks for further jobs of a batch system (slurm/companions/companions.py)

@@ -12,6 +12,7 @@ class External(Nodes):
     def __init__(self, orders, run_dir, bell, log):
         super().__init__(orders, run_dir, bell, log)
         self.head_apart = bool(orders["start"].get("early"))
+        self.held = bool(orders["start"].get("held"))
 
     def granted_as(self):
         return "RayCluster " + self.orders["name"], None
