@@ -17,6 +17,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/slurm"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 	"github.com/rayctl/rayctl/test/needs"
 	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/slurmtest"
@@ -49,26 +50,6 @@ func differs(t *testing.T, o slurmtest.Options) {
 	t.Run("Terminate", b.terminated)
 	t.Run("Conformance", func(t *testing.T) { conformance.Quick(t, b.config(t)) })
 	b.leavesNothing(t)
-}
-
-// TestEachVersion is what needs no Ray and what each version of Slurm answers in its own form: commands that run in a cluster, the planned start, and the requests of
-// slurmrestd, whose API has three forms.
-func TestEachVersion(t *testing.T) {
-	pace.Parallel(t)
-	for _, version := range []string{slurmtest.OldestVersion, slurmtest.DefaultVersion, slurmtest.NewestVersion} {
-		t.Run(version, func(t *testing.T) {
-			pace.Parallel(t)
-			b := start(t, slurmtest.Options{
-				Version: version, Nodes: 2, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}, LoginSSH: true, Slurmrestd: os.Getuid() == 0,
-				Settings: map[string]string{"Licenses": "fluent:9", "TrackWCKey": "yes"},
-			})
-			planned := b.plannedStart(t) // Slurm plans it meanwhile
-			t.Run("Exec", b.commands)
-			t.Run("PlannedStart", planned)
-			t.Run("REST", b.rest)
-			b.leavesNothing(t)
-		})
-	}
 }
 
 func (b *bed) runsOnce(t *testing.T) {
@@ -198,5 +179,54 @@ func (b *bed) extends(t *testing.T, l *slurm.Launcher, id launcher.ID) {
 		t.Errorf("a later deadline: %v, Slurm's limit %s", err, limit())
 	case !administrator && (launcher.ExitCode(err) != runstate.CodePermission || !strings.Contains(err.Error(), "scontrol update JobId=") || limit() != before):
 		t.Errorf("a later deadline: %v, Slurm's limit %s", err, limit())
+	}
+}
+
+// TestEachVersion is what needs no Ray and what each version of Slurm answers in its own form: commands that run in a cluster, the planned start, and the requests of
+// slurmrestd, whose API has three forms.
+func TestEachVersion(t *testing.T) {
+	pace.Parallel(t)
+	for _, version := range []string{slurmtest.OldestVersion, slurmtest.DefaultVersion, slurmtest.NewestVersion} {
+		t.Run(version, func(t *testing.T) {
+			pace.Parallel(t)
+			b := start(t, slurmtest.Options{
+				Version: version, Nodes: 2, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}, LoginSSH: true, Slurmrestd: os.Getuid() == 0,
+				Settings: map[string]string{"Licenses": "fluent:9", "TrackWCKey": "yes"},
+			})
+			planned := b.plannedStart(t) // Slurm plans it meanwhile
+			t.Run("Exec", b.commands)
+			t.Run("PlannedStart", planned)
+			t.Run("REST", b.rest)
+			b.leavesNothing(t)
+		})
+	}
+}
+
+// plannedStart launches a cluster that waits for node2; what it returns checks that the start which Slurm expects is shown. (doctor's tests cover the output of
+// `sbatch --test-only`.)
+func (b *bed) plannedStart(t *testing.T) (shown func(t *testing.T)) {
+	t.Helper()
+	other, err := b.Submit(t.Context(), "sleep 1000", "--exclusive", "--time=30", "--nodelist=node2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.AwaitJob(t, other, "RUNNING")
+	l, s := b.launcher(), b.named("planned", "true")
+	s.Sections = slurmspec.In(&slurmspec.Section{Group: slurmspec.Group{Nodelist: "node2"}})
+	id, err := l.Launch(t.Context(), s, launcher.Payload{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(t *testing.T) {
+		st := watchUntil(t, l, id, func(s launcher.Status) bool {
+			return strings.Contains(s.Reason.Message, "Slurm expects to start it at ")
+		})
+		if st.Phase != runstate.Queued || st.Reason.Code != "Resources" && st.Reason.Code != "Priority" {
+			t.Errorf("status: %s, %+v", st.Phase, st.Reason)
+		}
+		b.removed(t, l, id)
+		if _, err := b.Slurm(t.Context(), "scancel", other); err != nil {
+			t.Error(err)
+		}
 	}
 }
