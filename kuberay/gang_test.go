@@ -3,10 +3,8 @@ package kuberay_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/conformance"
@@ -70,17 +68,5 @@ func (r *running) awaitOne(t *testing.T, other *running) {
 	}
 }
 
-// scheduled counts the Ray pods of a cluster that have a node.
-func (b bed) scheduled(t *testing.T, id launcher.ID) (n int) {
-	t.Helper()
-	pods, err := b.Core.CoreV1().Pods(b.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "ray.io/cluster=" + string(id)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range pods.Items {
-		if p.Spec.NodeName != "" && p.Status.Phase != corev1.PodFailed {
-			n++
-		}
-	}
-	return n
-}
+// hasPrinted reports whether the driver's output has the text.
+func (r *running) hasPrinted(text string) bool { return strings.Contains(r.printedSoFar(), text) }
