@@ -23,7 +23,7 @@ import (
 func TestBusyAPIServer(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
-	g := b.newGate(t)
+	g := b.newAPIProxy(t)
 	var mu sync.Mutex
 	asked := map[string]int{}
 	broken := map[string]bool{}
@@ -58,7 +58,7 @@ func TestBusyAPIServer(t *testing.T) {
 	})
 	l := g.launcher()
 	b.nothingLeft(t, "patient")
-	id, err := l.Launch(t.Context(), job("patient", "sleep 600"), launcher.Payload{})
+	id, err := l.Launch(t.Context(), named("patient", "sleep 600"), launcher.Payload{})
 	if err != nil {
 		t.Fatalf("launch: %v", err)
 	}
@@ -89,7 +89,7 @@ func cutAnswer(w http.ResponseWriter, r *http.Request, pass http.Handler) {
 func TestOverloadedAPIServer(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
-	g := b.newGate(t)
+	g := b.newAPIProxy(t)
 	g.set(func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
 		if writes(r) {
 			w.Header().Set("Retry-After", "0")
@@ -98,7 +98,7 @@ func TestOverloadedAPIServer(t *testing.T) {
 		}
 		pass.ServeHTTP(w, r)
 	})
-	_, err := g.launcher().Launch(t.Context(), job("late", "echo never"), launcher.Payload{})
+	_, err := g.launcher().Launch(t.Context(), named("late", "echo never"), launcher.Payload{})
 	if launcher.ExitCode(err) != runstate.CodeUnreachable || !strings.Contains(err.Error(), "too many requests") {
 		t.Errorf("code %d: %v", launcher.ExitCode(err), err)
 	}
@@ -110,13 +110,13 @@ func TestOverloadedAPIServer(t *testing.T) {
 // TestAPIServerRestarted takes the API server away while a run is queued, one runs and one ends. The client of the one that runs follows it without port-forward.
 func TestAPIServerRestarted(t *testing.T) {
 	b := newBed(t)
-	greedy := job("queued", "echo never")
+	greedy := named("queued", "echo never")
 	greedy.Head.GPUs = 100
-	stops := job("ending", stoppingDriver)
+	stops := named("ending", stoppingDriver)
 	grace := units.Duration(patience)
 	stops.Job.Grace = &grace
 	proxied := b.limited(t, reachingBy(t, proxyOnly))
-	queued, runs, ends := b.run(t, b.l, greedy), b.run(t, proxied, job("runs", waitingDriver)), b.run(t, b.l, stops)
+	queued, runs, ends := b.begin(t, b.l, greedy), b.begin(t, proxied, named("runs", waitingDriver)), b.begin(t, b.l, stops)
 	queued.until(t, "a reason to wait", func(st launcher.Status) bool { return st.Phase == runstate.Queued && st.Reason.Code != "" })
 	runs.printed(t, "begun\n")
 	ends.printed(t, "begun\n")
@@ -124,7 +124,7 @@ func TestAPIServerRestarted(t *testing.T) {
 	ends.printed(t, "stopping\n")
 
 	b.StopAPIServer(t)
-	for _, r := range []*running{queued, runs, ends} {
+	for _, r := range []*watchedRun{queued, runs, ends} {
 		r.until(t, "word of the outage", func(st launcher.Status) bool { return st.Unreachable != "" })
 	}
 	b.StartAPIServer(t)

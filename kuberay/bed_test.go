@@ -66,7 +66,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// bed reads from Kubernetes itself, not from the launcher, what belongs to a cluster.
+// bed is a namespace of a real Kubernetes with KubeRay, with what tests ask it and do to it.
 type bed struct {
 	*kubetest.Cluster
 	namespace, kubeconfig string
@@ -300,15 +300,15 @@ while True:
     time.sleep(600)
 '`
 
-// job is a small spec with a name and a driver.
-func job(name, entrypoint string) *spec.ClusterSpec {
+// named is a small spec with a name and a driver.
+func named(name, entrypoint string) *spec.ClusterSpec {
 	s := smallSpec()
 	s.Name, s.Job.Entrypoint = name, entrypoint
 	return s
 }
 
-// running is a launcher.Run that a test watches.
-type running struct {
+// watchedRun is a launcher.Run whose statuses and output a test waits for.
+type watchedRun struct {
 	id      launcher.ID
 	actions chan launcher.Action
 	done    chan struct{}
@@ -321,15 +321,15 @@ type running struct {
 	err     error
 }
 
-// run takes a spec through launcher.Run in the background. At the test's end the cluster has ended, however that went.
-func (b bed) run(t *testing.T, l launcher.Launcher, s *spec.ClusterSpec) *running {
+// begin takes a spec through launcher.Run in the background. At the test's end the cluster has ended, however that went.
+func (b bed) begin(t *testing.T, l launcher.Launcher, s *spec.ClusterSpec) *watchedRun {
 	t.Helper()
-	return b.runWith(t, l, s, launcher.Payload{})
+	return b.beginWith(t, l, s, launcher.Payload{})
 }
 
-func (b bed) runWith(t *testing.T, l launcher.Launcher, s *spec.ClusterSpec, pay launcher.Payload) *running {
+func (b bed) beginWith(t *testing.T, l launcher.Launcher, s *spec.ClusterSpec, pay launcher.Payload) *watchedRun {
 	t.Helper()
-	r := &running{id: launcher.ID(s.Name), actions: make(chan launcher.Action, 1), done: make(chan struct{}), changed: make(chan struct{})}
+	r := &watchedRun{id: launcher.ID(s.Name), actions: make(chan launcher.Action, 1), done: make(chan struct{}), changed: make(chan struct{})}
 	b.nothingLeft(t, r.id)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	t.Cleanup(cancel)
@@ -361,7 +361,7 @@ func (b bed) nothingLeft(t *testing.T, id launcher.ID) {
 }
 
 // change runs do under the lock, wakes all waiting readers, and returns the channel that is closed at the next change.
-func (r *running) change(do func()) <-chan struct{} {
+func (r *watchedRun) change(do func()) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	do()
@@ -371,24 +371,24 @@ func (r *running) change(do func()) <-chan struct{} {
 }
 
 // Write takes the driver's output.
-func (r *running) Write(p []byte) (int, error) {
+func (r *watchedRun) Write(p []byte) (int, error) {
 	r.change(func() { r.out.Write(p) })
 	return len(p), nil
 }
 
 // until waits until the client's last status fulfils the condition.
-func (r *running) until(t *testing.T, what string, cond func(st launcher.Status) bool) {
+func (r *watchedRun) until(t *testing.T, what string, cond func(st launcher.Status) bool) {
 	t.Helper()
 	r.await(t, what, func() bool { return cond(r.status) })
 }
 
 // printed waits until the driver's output has the text.
-func (r *running) printed(t *testing.T, text string) {
+func (r *watchedRun) printed(t *testing.T, text string) {
 	t.Helper()
 	r.await(t, "output "+text, func() bool { return strings.Contains(r.out.String(), text) })
 }
 
-func (r *running) await(t *testing.T, what string, cond func() bool) {
+func (r *watchedRun) await(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	for {
 		r.mu.Lock()
@@ -412,7 +412,7 @@ func (r *running) await(t *testing.T, what string, cond func() bool) {
 }
 
 // ended waits for the end.
-func (r *running) ended(t *testing.T) (runstate.Exit, string) {
+func (r *watchedRun) ended(t *testing.T) (runstate.Exit, string) {
 	t.Helper()
 	<-r.done
 	if r.err != nil {
@@ -422,7 +422,7 @@ func (r *running) ended(t *testing.T) (runstate.Exit, string) {
 }
 
 // wantEnd checks how it ended.
-func (r *running) wantEnd(t *testing.T, cause string, code int, output string) runstate.Exit {
+func (r *watchedRun) wantEnd(t *testing.T, cause string, code int, output string) runstate.Exit {
 	t.Helper()
 	e, out := r.ended(t)
 	if e.Cause != cause || e.Code != code || code != 0 && e.Message == "" {
@@ -444,13 +444,13 @@ func (b bed) release(t *testing.T, id launcher.ID) {
 	}
 }
 
-func (r *running) printedSoFar() string {
+func (r *watchedRun) printedSoFar() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.out.String()
 }
 
-// user types rayctl's commands.
+// user runs rayctl as a person does.
 type user struct {
 	rayctl string
 	env    []string
@@ -499,14 +499,14 @@ func (u *user) command(ctx context.Context, t *testing.T, args ...string) *exec.
 	return c
 }
 
-// answer is what a command left.
-type answer struct {
+// result is the result of a command.
+type result struct {
 	out, notes string
 	code       int
 }
 
 // does runs a command to its end.
-func (u *user) does(t *testing.T, args ...string) answer {
+func (u *user) does(t *testing.T, args ...string) result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
@@ -516,11 +516,11 @@ func (u *user) does(t *testing.T, args ...string) answer {
 	if err := c.Run(); err != nil && c.ProcessState == nil {
 		t.Fatal(err)
 	}
-	return answer{out.String(), notes.String(), c.ProcessState.ExitCode()}
+	return result{out.String(), notes.String(), c.ProcessState.ExitCode()}
 }
 
 // succeeds is does for a command that must end with 0 and print this.
-func (u *user) succeeds(t *testing.T, want string, args ...string) answer {
+func (u *user) succeeds(t *testing.T, want string, args ...string) result {
 	t.Helper()
 	a := u.does(t, args...)
 	if a.code != 0 || !strings.Contains(a.out, want) {
@@ -542,8 +542,8 @@ func example(t *testing.T, name string) string {
 // onlyRecords: all else is gone.
 func onlyRecords(object string) bool { return strings.Contains(object, "-record") }
 
-// gate stands before the real API server and can answer in its place: what cannot be provoked on the real one.
-type gate struct {
+// apiProxy passes requests on to the real API server, or answers in its place what cannot be provoked on the real one.
+type apiProxy struct {
 	kubeconfig string
 	server     *httptest.Server
 
@@ -554,8 +554,8 @@ type gate struct {
 // rule answers a request, or passes it on.
 type rule func(w http.ResponseWriter, r *http.Request, pass http.Handler)
 
-// newGate lets everything through at first.
-func (b bed) newGate(t *testing.T) *gate {
+// newAPIProxy lets everything through at first.
+func (b bed) newAPIProxy(t *testing.T) *apiProxy {
 	t.Helper()
 	tls, err := rest.TLSConfigFor(b.REST)
 	if err != nil {
@@ -569,7 +569,7 @@ func (b bed) newGate(t *testing.T) *gate {
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport: &http.Transport{TLSClientConfig: tls}, // HTTP/1.1: it must carry upgrades
 	}
-	g := &gate{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), rule: open}
+	g := &apiProxy{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), rule: passOn}
 	g.server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.mu.Lock()
 		rule := g.rule
@@ -577,7 +577,7 @@ func (b bed) newGate(t *testing.T) *gate {
 		if r.Header.Get("Upgrade") == "" { // a body that is still being read when the answer is there makes ReverseProxy cut the answer: golang/go#40747
 			body, err := io.ReadAll(r.Body)
 			if err != nil {
-				cut(w)
+				cutConnection(w)
 				return
 			}
 			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
@@ -602,21 +602,21 @@ func (b bed) newGate(t *testing.T) *gate {
 	return g
 }
 
-// launcher is a client behind the gate.
-func (g *gate) launcher() *kuberay.Launcher {
+// launcher is a client whose requests go through the proxy.
+func (g *apiProxy) launcher() *kuberay.Launcher {
 	return kuberay.New(kuberay.Config{Kubeconfig: g.kubeconfig})
 }
 
 // set changes what is done with requests from now on, and cuts the connections that are open, port-forwards aside.
-func (g *gate) set(r rule) {
+func (g *apiProxy) set(r rule) {
 	g.mu.Lock()
 	g.rule = r
 	g.mu.Unlock()
 	g.server.CloseClientConnections()
 }
 
-// open passes everything on.
-func open(w http.ResponseWriter, r *http.Request, pass http.Handler) { pass.ServeHTTP(w, r) }
+// passOn passes everything on.
+func passOn(w http.ResponseWriter, r *http.Request, pass http.Handler) { pass.ServeHTTP(w, r) }
 
 // refuse answers as the API server does.
 func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
@@ -630,8 +630,8 @@ func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message
 	})
 }
 
-// cut ends the connection without an answer.
-func cut(w http.ResponseWriter) {
+// cutConnection ends the connection without an answer.
+func cutConnection(w http.ResponseWriter) {
 	if conn, _, err := w.(http.Hijacker).Hijack(); err == nil {
 		conn.Close()
 	}
@@ -691,7 +691,7 @@ func dieAfter(n int, done *atomic.Int32, die func()) rule {
 		case int(done.Load()) >= n:
 			one.Unlock()
 			die()
-			cut(w)
+			cutConnection(w)
 		case writes(r):
 			defer one.Unlock()
 			done.Add(1)
@@ -705,7 +705,7 @@ func dieAfter(n int, done *atomic.Int32, die func()) rule {
 
 // headless is a job whose head finds no node: only the keeper runs, and starts no Ray.
 func headless(name string) *spec.ClusterSpec {
-	s := job(name, "echo never")
+	s := named(name, "echo never")
 	s.Head.Sections = kuberayspec.PatchIn(spec.Object{"spec": map[string]any{"nodeSelector": map[string]any{"rayctl.test/none": "here"}}})
 	return s
 }
@@ -792,14 +792,14 @@ func allocation(s launcher.Status, purpose string) (found runstate.Allocation) {
 // wantApart: workers of one group beyond its least never stand in for those that another lacks: no pod gets a node, though as many as the gang has would fit.
 func (b bed) wantApart(t *testing.T) {
 	t.Helper()
-	s, least, two, three := job("apart", "echo never"), 1, 2, 3
+	s, least, two, three := named("apart", "echo never"), 1, 2, 3
 	lacking := smallNode()
 	lacking.Sections = kuberayspec.PatchIn(spec.Object{"spec": map[string]any{"nodeSelector": map[string]any{"rayctl.test/none": "here"}}})
 	s.Workers = []spec.WorkerGroup{
 		{Name: "many", MinReplicas: &least, Replicas: &three, NodeResources: smallNode()},
 		{Name: "lacking", Replicas: &two, NodeResources: lacking},
 	}
-	r := b.run(t, b.l, s)
+	r := b.begin(t, b.l, s)
 	r.until(t, "a reason to wait", func(st launcher.Status) bool {
 		return st.Phase == runstate.Queued && strings.Contains(st.Reason.Message, "the gang does not fit yet")
 	})
@@ -1086,7 +1086,7 @@ func whole(t *testing.T, name string) (*spec.ClusterSpec, launcher.Payload) {
 // wholeWith is whole with another file of that content in the working directory.
 func wholeWith(t *testing.T, name string, other []byte) (*spec.ClusterSpec, launcher.Payload) {
 	t.Helper()
-	s := job(name, `echo "$(cat word.txt) $WORD $HIDDEN"; `+waitingDriver)
+	s := named(name, `echo "$(cat word.txt) $WORD $HIDDEN"; `+waitingDriver)
 	s.Secrets = []spec.Secret{{Name: "HIDDEN"}}
 	path, uri := filepath.Join(t.TempDir(), "package.zip"), "gcs://_ray_pkg_0123456789abcdef.zip"
 	file, err := os.Create(path)
@@ -1121,7 +1121,7 @@ func wholeWith(t *testing.T, name string, other []byte) (*spec.ClusterSpec, laun
 }
 
 // wantOneAccount: the receipt of a run that had several keepers, and whose driver ran for at least so many seconds.
-func (r *running) wantOneAccount(t *testing.T, ran float64) {
+func (r *watchedRun) wantOneAccount(t *testing.T, ran float64) {
 	t.Helper()
 	receipt, seen := r.outcome.Receipt, map[string]int{}
 	for _, e := range receipt.Timeline {

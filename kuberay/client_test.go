@@ -34,15 +34,15 @@ func TestClientDiesBetweenWrites(t *testing.T) {
 		b.nothingLeft(t, launcher.ID(name(n)))
 		ctx, die := context.WithCancel(t.Context())
 		defer die()
-		g, done := b.newGate(t), new(atomic.Int32)
+		g, done := b.newAPIProxy(t), new(atomic.Int32)
 		g.set(dieAfter(n, done, die))
 		all.Go(func() {
-			_, err := g.launcher().Launch(ctx, job(name(n), "echo never"), launcher.Payload{})
+			_, err := g.launcher().Launch(ctx, named(name(n), "echo never"), launcher.Payload{})
 			if err == nil || int(done.Load()) != n {
 				t.Errorf("the client that was to die after %d writes died after %d: %v", n, done.Load(), err)
 			}
 			if driver := again[n]; driver != "" {
-				b.launchAgain(t, job(name(n), driver))
+				b.launchAgain(t, named(name(n), driver))
 			}
 		})
 	}
@@ -88,19 +88,19 @@ func (b bed) launchAgain(t *testing.T, s *spec.ClusterSpec) {
 func TestClientDiesWhileCommitting(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
-	s := job("noted", waitingDriver)
+	s := named("noted", waitingDriver)
 	b.nothingLeft(t, "noted")
 	ctx, die := context.WithCancel(t.Context())
 	defer die()
-	g := b.newGate(t)
+	g := b.newAPIProxy(t)
 	g.set(func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
 		switch {
 		case ctx.Err() != nil:
-			cut(w)
+			cutConnection(w)
 		case r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/secrets/noted-rayctl"):
 			pass.ServeHTTP(httptest.NewRecorder(), r)
 			die()
-			cut(w)
+			cutConnection(w)
 		default:
 			pass.ServeHTTP(w, r)
 		}

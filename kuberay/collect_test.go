@@ -31,9 +31,9 @@ func TestCollect(t *testing.T) {
 	b.nothingLeft(t, "dies")
 	ctx, die := context.WithCancel(t.Context())
 	defer die()
-	g := b.newGate(t)
+	g := b.newAPIProxy(t)
 	g.set(dieAfter(3, new(atomic.Int32), die))
-	if _, err := g.launcher().Launch(ctx, job("dies", "echo never"), launcher.Payload{}); err == nil {
+	if _, err := g.launcher().Launch(ctx, named("dies", "echo never"), launcher.Payload{}); err == nil {
 		t.Fatal("the client lives")
 	}
 	want := []launcher.Collected{

@@ -14,11 +14,11 @@ import (
 func TestCrash(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
-	s := job("crashes", "echo never")
+	s := named("crashes", "echo never")
 	s.Head.Sections = kuberayspec.PatchIn(spec.Object{"spec": map[string]any{"containers": []any{map[string]any{
 		"name": "ray-head", "args": []any{"echo the disk is upside down >&2; exit 4;"},
 	}}}})
-	r := b.run(t, b.l, s)
+	r := b.begin(t, b.l, s)
 	if e := r.wantEnd(t, "start-failed", runstate.CodeStartFailed, ""); !strings.Contains(e.Message, "the disk is upside down") {
 		t.Errorf("exit %+v", e)
 	}

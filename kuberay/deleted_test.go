@@ -19,7 +19,7 @@ import (
 func TestHeadPodDeleted(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
-	r := b.run(t, b.l, job("beheaded", waitingDriver))
+	r := b.begin(t, b.l, named("beheaded", waitingDriver))
 	r.printed(t, "begun\n")
 	b.DeletePods(t, b.namespace, "ray.io/cluster=beheaded,ray.io/node-type=head", 0)
 	if e := r.wantEnd(t, "lost", runstate.CodeLost, "begun\n"); !e.Retryable || !strings.Contains(e.Message, "head") {
@@ -34,9 +34,9 @@ func TestRayClusterDeleted(t *testing.T) {
 	b := newBed(t)
 	queue := b.tinyQueue(t)
 	for name, keeper := range map[string]string{"kept": "", "unkept": "none"} {
-		s := job(name, "echo never")
+		s := named(name, "echo never")
 		s.Sections = kuberayspec.In(&kuberayspec.Section{Queue: queue, Keeper: keeper})
-		r := b.run(t, b.l, s)
+		r := b.begin(t, b.l, s)
 		r.until(t, "word of the queue's limit", func(st launcher.Status) bool { return st.Reason.Code == "QueueFull" })
 		if err := b.Dynamic.Resource(kubetest.RayClusters).Namespace(b.namespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
@@ -54,7 +54,7 @@ func TestRayClusterDeleted(t *testing.T) {
 func TestRayClusterDeletedWhileRunning(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
-	r := b.run(t, b.l, job("razed", waitingDriver))
+	r := b.begin(t, b.l, named("razed", waitingDriver))
 	r.printed(t, "begun\n")
 	if err := b.Dynamic.Resource(kubetest.RayClusters).Namespace(b.namespace).Delete(t.Context(), "razed", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestRayClusterDeletedWhileRunning(t *testing.T) {
 func TestKeeperJobDeleted(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
-	r := b.run(t, b.l, job("forgotten", waitingDriver))
+	r := b.begin(t, b.l, named("forgotten", waitingDriver))
 	r.printed(t, "begun\n")
 	if err := b.Core.BatchV1().Jobs(b.namespace).Delete(t.Context(), string(r.id), metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}); err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestKeeperJobDeleted(t *testing.T) {
 func TestNamespaceDeleted(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
-	r := b.run(t, b.l, job("homeless", waitingDriver))
+	r := b.begin(t, b.l, named("homeless", waitingDriver))
 	r.printed(t, "begun\n")
 	// A finalizer of somebody else keeps the namespace in its end.
 	b.Create(t, b.namespace, `{apiVersion: v1, kind: ConfigMap, metadata: {name: stays, finalizers: [example.com/stays]}}`)
@@ -99,7 +99,7 @@ func TestNamespaceDeleted(t *testing.T) {
 	if e.Code != runstate.CodeLost || !strings.Contains(e.Message, "deleted") {
 		t.Errorf("exit %+v", e)
 	}
-	_, err := b.l.Launch(t.Context(), job("late", "echo never"), launcher.Payload{})
+	_, err := b.l.Launch(t.Context(), named("late", "echo never"), launcher.Payload{})
 	if launcher.ExitCode(err) != runstate.CodeStartFailed || !strings.Contains(err.Error(), "is being deleted") {
 		t.Errorf("launch: code %d: %v", launcher.ExitCode(err), err)
 	}

@@ -19,7 +19,7 @@ import (
 // TestDoctor: on a whole Kubernetes all is well, and nothing stays of what was tried; each thing that is wrong is found.
 func TestDoctor(t *testing.T) {
 	b := newBed(t)
-	t.Run("well", func(t *testing.T) {
+	t.Run("nothing missing", func(t *testing.T) {
 		s := smallSpec()
 		worker := smallNode()
 		worker.GPUs = 5 // of the 8 that all nodes have together
@@ -44,7 +44,7 @@ func TestDoctor(t *testing.T) {
 		}
 		b.NothingLeft(t, b.namespace, nil)
 	})
-	t.Run("wishes", func(t *testing.T) {
+	t.Run("cannot be met", func(t *testing.T) {
 		s := smallSpec()
 		worker := smallNode()
 		worker.GPUs = 9
@@ -131,8 +131,8 @@ func TestDoctor(t *testing.T) {
 	})
 	t.Run("operator", func(t *testing.T) {
 		b.StopOperator(t)
+		defer b.StartOperator(t)
 		fails(t, findings(t, b.l, nil), "KubeRay", "the operator did nothing")
-		b.StartOperator(t)
 	})
 }
 

@@ -42,7 +42,7 @@ func (b bed) earlyQueueLimit(t *testing.T) func(t *testing.T) {
 	t.Helper()
 	s := b.early(t, "patient", "", "echo never")
 	s.Lifetime.Queue = units.Limit(2 * time.Minute) // also for the head, behind other tests' pods
-	r := b.run(t, b.l, s)
+	r := b.begin(t, b.l, s)
 	r.until(t, "waiting for its gang", gangWaits)
 	return func(t *testing.T) {
 		if e := r.wantEnd(t, "queue", runstate.CodeQueueTimeout, ""); !strings.Contains(e.Message, "the gang waits") {
@@ -55,7 +55,7 @@ func (b bed) earlyQueueLimit(t *testing.T) func(t *testing.T) {
 // early is a cluster whose gang, two unlike workers, waits in a queue that has no room.
 func (b bed) early(t *testing.T, name, prepare, entrypoint string) *spec.ClusterSpec {
 	t.Helper()
-	s := job(name, entrypoint)
+	s := named(name, entrypoint)
 	s.Job.Prepare = prepare
 	s.Head.Early = true
 	one := smallNode()
@@ -72,7 +72,7 @@ func gangWaits(st launcher.Status) bool {
 }
 
 // wantNoGang: the workers never had nodes, and are not charged.
-func (r *running) wantNoGang(t *testing.T) {
+func (r *watchedRun) wantNoGang(t *testing.T) {
 	t.Helper()
 	for _, a := range r.status.Allocations {
 		if a.Purpose == runstate.PurposeGang && (a.Granted != nil || a.State != "released") || a.Purpose == runstate.PurposeHead && a.Granted == nil {
@@ -88,7 +88,7 @@ func (r *running) wantNoGang(t *testing.T) {
 // from their own grants.
 func (b bed) earlyKeeperLost(t *testing.T) {
 	s := b.early(t, "early", "echo weights; "+untilGo, aliveNodes)
-	r := b.run(t, b.l, s)
+	r := b.begin(t, b.l, s)
 	r.until(t, "preparing", preparing)
 	r.printed(t, "weights\n")
 	if n := b.scheduled(t, r.id); n != 1 {
@@ -137,7 +137,7 @@ while True:
 	w.Replicas, w.MinReplicas, w.MaxReplicas = &least, &least, &most
 	w.Resources = map[string]float64{"w": 1}
 	s.Workers = s.Workers[:1]
-	r := b.run(t, b.l, s)
+	r := b.begin(t, b.l, s)
 	r.until(t, "driving", func(st launcher.Status) bool {
 		return gangWaits(st) && strings.HasPrefix(st.Reason.Message, "the driver runs; the gang waits")
 	})
@@ -165,7 +165,7 @@ test $RAYCTL_ATTEMPT = 2 || exec sleep 600
 `+stoppingDriver, "echo never")
 	grace := units.Duration(time.Minute) // for so long the evicted head drains, though nothing runs there any more
 	s.Job.Grace = &grace
-	r := b.run(t, b.l, s)
+	r := b.begin(t, b.l, s)
 	r.until(t, "preparing", preparing)
 	r.printed(t, "prepares 1 because")
 	b.evict(t, "ray.io/cluster=comeback,ray.io/node-type=head")
@@ -190,7 +190,7 @@ test $RAYCTL_ATTEMPT = 2 || exec sleep 600
 func (b bed) earlyPrepareFails(t *testing.T) {
 	s := b.early(t, "unprepared", untilGo+"; echo no such model; exit 9", "echo never")
 	s.Job.Restarts.Driver = 3
-	r := b.run(t, b.l, s)
+	r := b.begin(t, b.l, s)
 	r.until(t, "preparing", preparing)
 	b.release(t, r.id)
 	e, receipt := r.wantEnd(t, "prepare-failed", 9, "==> job.prepare <==\nno such model\n"), r.outcome.Receipt
@@ -202,14 +202,14 @@ func (b bed) earlyPrepareFails(t *testing.T) {
 
 // earlyRazed: somebody deletes the RayCluster while the gang waits: head and gang end.
 func (b bed) earlyRazed(t *testing.T) {
-	r := b.run(t, b.l, b.early(t, "razed", "", "echo never"))
+	r := b.begin(t, b.l, b.early(t, "razed", "", "echo never"))
 	r.until(t, "waiting for its gang", gangWaits)
 	must(t, b.Dynamic.Resource(kubetest.RayClusters).Namespace(b.namespace).Delete(t.Context(), "razed", metav1.DeleteOptions{}))
 	b.wantLost(t, r, "RayCluster was deleted")
 }
 
 // wantLost: a cluster that was deleted while its gang waited is lost, and nothing of it is left.
-func (b bed) wantLost(t *testing.T, r *running, why string) {
+func (b bed) wantLost(t *testing.T, r *watchedRun, why string) {
 	t.Helper()
 	if e := r.wantEnd(t, "lost", runstate.CodeLost, ""); !strings.Contains(e.Message, why) {
 		t.Errorf("%+v", e)
@@ -226,7 +226,7 @@ func (b bed) wantLost(t *testing.T, r *running, why string) {
 
 // earlyForgotten: the same with the keeper's Job. The end comes when the kubelet has looked at the record's pod again.
 func (b bed) earlyForgotten(t *testing.T) {
-	r := b.run(t, b.l, b.early(t, "forgotten", "", "echo never"))
+	r := b.begin(t, b.l, b.early(t, "forgotten", "", "echo never"))
 	r.until(t, "waiting for its gang", gangWaits)
 	background := metav1.DeletePropagationBackground
 	must(t, b.Core.BatchV1().Jobs(b.namespace).Delete(t.Context(), "forgotten", metav1.DeleteOptions{PropagationPolicy: &background}))
@@ -237,7 +237,7 @@ func (b bed) earlyForgotten(t *testing.T) {
 func (b bed) earlyHeadLost(t *testing.T) {
 	s := b.early(t, "beheaded", "", "echo attempt $RAYCTL_ATTEMPT; "+aliveNodes)
 	s.Job.Restarts.NodeFailure = 1
-	r := b.run(t, b.l, s)
+	r := b.begin(t, b.l, s)
 	r.until(t, "waiting for its gang", func(st launcher.Status) bool {
 		return gangWaits(st) && allocation(st, runstate.PurposeHead).State == runstate.AllocationGranted
 	})

@@ -21,7 +21,7 @@ import (
 func TestEvicted(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
-	s := job("evicted", evictedDriver)
+	s := named("evicted", evictedDriver)
 	grace := units.Duration(20 * time.Second)
 	s.Job.Grace, s.Sections = &grace, kuberayspec.In(&kuberayspec.Section{KeeperServiceAccountName: "default"})
 	node := smallNode()
@@ -32,7 +32,7 @@ func TestEvicted(t *testing.T) {
 		map[string]any{"name": "ray-worker", "resources": map[string]any{"limits": map[string]any{slot: "1"}}},
 	}}})
 	s.Workers = []spec.WorkerGroup{{Name: "w", NodeResources: node}}
-	r := b.run(t, b.l, s)
+	r := b.begin(t, b.l, s)
 	r.printed(t, "begun\n")
 	gone := b.preempt(t, slot)
 	r.until(t, "the scheduler's reason", func(st launcher.Status) bool { return st.Reason.Code == corev1.PodReasonPreemptionByScheduler })

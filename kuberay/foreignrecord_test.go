@@ -26,7 +26,7 @@ metadata: {name: `+name+`, labels: {`+labels+`}}
 spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: c, image: none}]}}}`)
 	}
 	late := sync.OnceFunc(func() { theirs("late-record", "") })
-	g := b.newGate(t)
+	g := b.newAPIProxy(t)
 	g.set(func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
 		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/secrets") {
 			late() // after the launch has looked
@@ -41,7 +41,7 @@ spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name
 		"kept":  "the Job kept-record is the keeper of the cluster kept-record",
 		"late":  `a Job named "late-record" exists`,
 	} {
-		_, err := g.launcher().Launch(t.Context(), job(name, "echo never"), launcher.Payload{})
+		_, err := g.launcher().Launch(t.Context(), named(name, "echo never"), launcher.Payload{})
 		if launcher.ExitCode(err) != runstate.CodeSpec || !strings.Contains(err.Error(), want) {
 			t.Errorf("launch: code %d: %v", launcher.ExitCode(err), err)
 		}

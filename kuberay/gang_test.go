@@ -17,12 +17,12 @@ import (
 // waits whole, with a reason; then the other runs.
 func TestGang(t *testing.T) {
 	b := newBed(t)
-	var gangs []*running
+	var gangs []*watchedRun
 	for _, name := range []string{"one", "two"} {
-		s, n, worker := job(name, waitingDriver), 5, smallNode()
+		s, n, worker := named(name, waitingDriver), 5, smallNode()
 		worker.GPUs = 1
 		s.Workers = []spec.WorkerGroup{{Name: "w", Replicas: &n, NodeResources: worker}}
-		gangs = append(gangs, b.run(t, b.l, s))
+		gangs = append(gangs, b.begin(t, b.l, s))
 	}
 	runs, waits := gangs[0], gangs[1]
 	runs.awaitOne(t, waits)
@@ -50,7 +50,7 @@ func TestGang(t *testing.T) {
 }
 
 // awaitOne waits until the driver of this run or of the other has begun.
-func (r *running) awaitOne(t *testing.T, other *running) {
+func (r *watchedRun) awaitOne(t *testing.T, other *watchedRun) {
 	t.Helper()
 	for {
 		mine, theirs := r.change(func() {}), other.change(func() {})
@@ -69,4 +69,4 @@ func (r *running) awaitOne(t *testing.T, other *running) {
 }
 
 // hasPrinted reports whether the driver's output has the text.
-func (r *running) hasPrinted(text string) bool { return strings.Contains(r.printedSoFar(), text) }
+func (r *watchedRun) hasPrinted(text string) bool { return strings.Contains(r.printedSoFar(), text) }

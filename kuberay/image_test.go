@@ -14,10 +14,10 @@ import (
 func TestNoImage(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
-	s := job("noimage", "echo never")
+	s := named("noimage", "echo never")
 	s.Sections = kuberayspec.In(&kuberayspec.Section{KeeperImage: "rayproject/ray:2.60.0"})
 	s.Image = "registry.invalid/nosuch:2.60.0"
-	r := b.run(t, b.l, s)
+	r := b.begin(t, b.l, s)
 	if e := r.wantEnd(t, "start-failed", runstate.CodeStartFailed, ""); !strings.Contains(e.Message, "registry.invalid/nosuch:2.60.0") {
 		t.Errorf("exit %+v", e)
 	}
@@ -31,7 +31,7 @@ func TestNoKeeperImage(t *testing.T) {
 		"registry.invalid/NoSuch:2.60.0": "registry.invalid/NoSuch:2.60.0", // capitals make it invalid; what may be pulled later is given a minute
 		"rayctl.test/pause:1":            "python3 cannot be started in image rayctl.test/pause:1",
 	} {
-		s := job("nokeeper", "echo never")
+		s := named("nokeeper", "echo never")
 		s.Sections = kuberayspec.In(&kuberayspec.Section{KeeperImage: image})
 		_, err := b.l.Launch(t.Context(), s, launcher.Payload{})
 		if launcher.ExitCode(err) != runstate.CodeStartFailed || !strings.Contains(err.Error(), want) {

@@ -32,8 +32,8 @@ func TestKeeperKilledAgain(t *testing.T) {
 	b := newBed(t)
 	s, pay := whole(t, "tough")
 	s.Lifetime.Queue, s.Lifetime.Max = units.Limit(time.Hour), units.Limit(10*time.Minute)
-	g := b.newGate(t)
-	r := b.runWith(t, g.launcher(), s, pay)
+	g := b.newAPIProxy(t)
+	r := b.beginWith(t, g.launcher(), s, pay)
 	r.printed(t, "begun\n")
 	b.wantFirstStatus(t, r.id)
 	b.awaitNote(t, r.id)
@@ -123,11 +123,11 @@ func (b bed) sameEnd(t *testing.T, id launcher.ID, before *runstate.State) *runs
 }
 
 // credentialsExpire: a client whose credentials expire during its run reports that, and finds the run again with new ones.
-func (g *gate) credentialsExpire(t *testing.T, r *running) {
+func (g *apiProxy) credentialsExpire(t *testing.T, r *watchedRun) {
 	t.Helper()
 	g.set(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		refuse(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized")
 	})
 	r.until(t, "word of the credentials", func(st launcher.Status) bool { return strings.Contains(st.Unreachable, "credentials") })
-	g.set(open)
+	g.set(passOn)
 }

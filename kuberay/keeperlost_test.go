@@ -30,21 +30,21 @@ func TestKeeperLostAround(t *testing.T) {
 	b := newBed(t)
 	early, pay := whole(t, "early")
 	early.Sections = kuberayspec.In(&kuberayspec.Section{Queue: b.tinyQueue(t)})
-	waits := b.runWith(t, b.l, early, pay)
+	waits := b.beginWith(t, b.l, early, pay)
 	large := make([]byte, 3<<20)
 	_, _ = rand.Read(large)
 	other, otherPay := wholeWith(t, "large", large)
 	other.Sections = kuberayspec.In(kuberayspec.Of(early))
-	resends := b.runWith(t, b.l, other, otherPay)
-	for _, r := range []*running{waits, resends} {
+	resends := b.beginWith(t, b.l, other, otherPay)
+	for _, r := range []*watchedRun{waits, resends} {
 		r.until(t, "word of the queue's limit", func(st launcher.Status) bool { return st.Reason.Code == "QueueFull" && len(st.Timeline) > 0 })
 	}
 	queued := time.Now()
 
-	late := job("late", stoppingDriver)
+	late := named("late", stoppingDriver)
 	grace := units.Duration(patience)
 	late.Job.Grace = &grace
-	ends := b.run(t, b.l, late)
+	ends := b.begin(t, b.l, late)
 	ends.printed(t, "begun\n")
 
 	b.loseKeeper(t, waits.id, func(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) })
@@ -79,7 +79,7 @@ func TestKeeperLostAround(t *testing.T) {
 func TestKeeperLostBeforeRecord(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
-	r := b.run(t, b.l, job("unsaved", waitingDriver))
+	r := b.begin(t, b.l, named("unsaved", waitingDriver))
 	r.printed(t, "begun\n")
 	pod, keeper := b.keeperProcess(t, r.id)
 	_, record := b.roleProcess(t, r.id, "record", "\x00/rayctl/keeper.pyz\x00record\x00")

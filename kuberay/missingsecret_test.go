@@ -13,9 +13,9 @@ import (
 func TestMissingSecret(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
-	s := job("secretive", `echo "it is $WORD"`)
+	s := named("secretive", `echo "it is $WORD"`)
 	s.Secrets = []spec.Secret{{Name: "WORD", SecretKeyRef: &spec.SecretKeyRef{Name: "theirs", Key: "word"}}}
-	r := b.run(t, b.l, s)
+	r := b.begin(t, b.l, s)
 	r.until(t, "word of the Secret", func(st launcher.Status) bool {
 		return st.Reason.Code == "CreateContainerConfigError" && strings.Contains(st.Reason.Message, `"theirs" not found`)
 	})

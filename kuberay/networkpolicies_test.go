@@ -25,7 +25,7 @@ func TestNetworkPolicies(t *testing.T) {
 	b := newBed(t)
 	b.EnforceNetworkPolicies(t, b.namespace)
 	b.Create(t, b.namespace, `{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: default-deny}, spec: {podSelector: {}, policyTypes: [Ingress, Egress]}}`)
-	s := job("denied", both+waitingDriver)
+	s := named("denied", both+waitingDriver)
 	s.Workers = []spec.WorkerGroup{{Name: "w", NodeResources: smallNode()}}
 	s.Sections = kuberayspec.In(&kuberayspec.Section{KeeperServiceAccountName: "default"})
 	checks := findings(t, b.l, s)
@@ -46,7 +46,7 @@ func TestNetworkPolicies(t *testing.T) {
 			t.Errorf("with the policies: %+v", c)
 		}
 	}
-	r := b.run(t, b.l, s)
+	r := b.begin(t, b.l, s)
 	r.printed(t, "two nodes\nbegun\n")
 	r.until(t, "told by the API server that its keeper may not look at nodes", func(st launcher.Status) bool {
 		return strings.Contains(nodeNotes(st.Timeline), "the nodes of Kubernetes cannot be watched")
@@ -68,7 +68,7 @@ print("two nodes" if ray.get(where.remote()) != ray.get_runtime_context().get_no
 '; `
 
 // stranger is a pod that rayctl has not made. It reports whether it reaches the head's dashboard.
-func (b bed) stranger(t *testing.T, r *running) string {
+func (b bed) stranger(t *testing.T, r *watchedRun) string {
 	t.Helper()
 	heads, err := b.Core.CoreV1().Pods(b.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "ray.io/node-type=head,ray.io/cluster=" + string(r.id)})
 	if err != nil || len(heads.Items) != 1 {

@@ -16,7 +16,7 @@ import (
 func TestNobodyWatched(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
-	id, err := b.l.Launch(t.Context(), job("alone", waitingDriver), launcher.Payload{})
+	id, err := b.l.Launch(t.Context(), named("alone", waitingDriver), launcher.Payload{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,12 +63,12 @@ func TestNodeComesLate(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
 	const late, start = "rayctl.test/late", time.Second
-	s := job("late", "echo never")
+	s := named("late", "echo never")
 	s.Lifetime.Start = units.Limit(start)
 	s.Workers = []spec.WorkerGroup{{Name: "w", NodeResources: smallNode()}}
 	s.Workers[0].Sections = oneOf(late)
 	s.Sections = kuberayspec.In(&kuberayspec.Section{Scheduler: "none"})
-	r := b.run(t, b.l, s)
+	r := b.begin(t, b.l, s)
 	answered := func(st launcher.Status) bool { return st.Phase == runstate.Starting && st.Head.Session != "" }
 	r.until(t, "the head's answer", answered)
 	since := time.Now()
@@ -98,12 +98,12 @@ func TestNodeComesLate(t *testing.T) {
 func TestNodeTaken(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
-	s := job("taken", takenDriver)
+	s := named("taken", takenDriver)
 	s.Sections = kuberayspec.In(&kuberayspec.Section{KeeperServiceAccountName: b.nodeWatcher(t)})
 	node := smallNode()
 	node.Resources = map[string]float64{"w": 1}
 	s.Workers = []spec.WorkerGroup{{Name: "w", NodeResources: node}}
-	r := b.run(t, b.l, s)
+	r := b.begin(t, b.l, s)
 	r.printed(t, "begun\n")
 	b.taint(t, "DeletionCandidateOfClusterAutoscaler", "node.kubernetes.io/unschedulable")
 	b.taint(t, "ToBeDeletedByClusterAutoscaler.of-nobody", "aws-node-termination-handler/spot-itn")

@@ -23,12 +23,12 @@ func TestNoKeeper(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
 	l := b.limited(t, keeperlessRole(t))
-	_, err := l.Launch(t.Context(), job("refused", "echo never"), launcher.Payload{})
+	_, err := l.Launch(t.Context(), named("refused", "echo never"), launcher.Payload{})
 	if launcher.ExitCode(err) != runstate.CodePermission || !strings.Contains(err.Error(), "create jobs.batch") {
 		t.Errorf("code %d: %v", launcher.ExitCode(err), err)
 	}
 	keeperless := func(name, entrypoint string) *spec.ClusterSpec {
-		s := job(name, entrypoint)
+		s := named(name, entrypoint)
 		s.Sections = kuberayspec.In(&kuberayspec.Section{Keeper: "none"})
 		return s
 	}
@@ -39,7 +39,7 @@ func TestNoKeeper(t *testing.T) {
 	}
 	limited := keeperless("ends", stoppingDriver)
 	limited.Lifetime.Max = units.Limit(time.Hour)
-	runs, ends := b.run(t, l, keeperless("runs", "echo kept here; exit 3")), b.run(t, l, limited)
+	runs, ends := b.begin(t, l, keeperless("runs", "echo kept here; exit 3")), b.begin(t, l, limited)
 	runs.wantEnd(t, "driver-failed", 3, "kept here\n")
 	ends.printed(t, "begun\n")
 	// gc ends it when its client, which ends it at lifetime.max, must be gone: by then this one is not.
@@ -78,7 +78,7 @@ func TestNoKeeperNoJob(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
 	l := b.limited(t, keeperlessRole(t))
-	s := job("by-hand", "")
+	s := named("by-hand", "")
 	s.Sections = kuberayspec.In(&kuberayspec.Section{Keeper: "none"})
 	b.nothingLeft(t, "by-hand")
 	id, err := l.Launch(t.Context(), s, launcher.Payload{})

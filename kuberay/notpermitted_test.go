@@ -22,7 +22,7 @@ func TestLaunchNotPermitted(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
 	for _, lack := range lacks {
-		_, err := b.limited(t, without(minimalRole(t), lack.verb, lack.resource)).Launch(t.Context(), job("lacking", "echo never"), launcher.Payload{})
+		_, err := b.limited(t, without(minimalRole(t), lack.verb, lack.resource)).Launch(t.Context(), named("lacking", "echo never"), launcher.Payload{})
 		if launcher.ExitCode(err) != runstate.CodePermission || !strings.Contains(err.Error(), lack.want) {
 			t.Errorf("without %s %s: code %d: %v", lack.verb, lack.resource, launcher.ExitCode(err), err)
 		}
@@ -64,7 +64,7 @@ func TestProxyNotPermitted(t *testing.T) {
 		{[]string{"get", "create"}, launcher.Payload{Packages: packed}, `cannot update resource "services/proxy"`},
 	} {
 		l := kuberay.New(kuberay.Config{Kubeconfig: b.LimitedKubeconfig(t, b.namespace, reachingBy(t, permit("services/proxy", lack.may...))...)})
-		_, err := l.Launch(t.Context(), job("lacking", "echo never"), lack.pay)
+		_, err := l.Launch(t.Context(), named("lacking", "echo never"), lack.pay)
 		if launcher.ExitCode(err) != runstate.CodePermission || !strings.Contains(err.Error(), lack.want) {
 			t.Errorf("with %q: code %d: %v", lack.may, launcher.ExitCode(err), err)
 		}
@@ -76,7 +76,7 @@ func TestProxyNotPermitted(t *testing.T) {
 func TestConfigMapsNotPermitted(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
-	s := job("lacking", "echo never")
+	s := named("lacking", "echo never")
 	s.Sections = kuberayspec.In(&kuberayspec.Section{ConfigMaps: map[string]map[string]string{"greeting": {"text": "hello"}}})
 	may := func(verbs ...string) error {
 		_, err := b.limited(t, append(minimalRole(t), permit("configmaps", verbs...))).Launch(t.Context(), s, launcher.Payload{})
@@ -102,7 +102,7 @@ func TestConfigMapsNotPermitted(t *testing.T) {
 func TestUseNotPermitted(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
-	r := b.run(t, b.l, job("used", waitingDriver))
+	r := b.begin(t, b.l, named("used", waitingDriver))
 	r.printed(t, "begun\n")
 	watch := func(l *kuberay.Launcher) error { _, err := l.Watch(t.Context(), r.id); return err }
 	for _, lack := range []struct {

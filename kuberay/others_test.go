@@ -82,7 +82,7 @@ spec:
 	if err := b.l.Terminate(t.Context(), "theirs", launcher.End{Cause: "down"}); launcher.ExitCode(err) != runstate.CodeUsage {
 		t.Errorf("terminate: %v", err)
 	}
-	if _, err := b.l.Launch(t.Context(), job("theirs", "echo never"), launcher.Payload{}); launcher.ExitCode(err) != runstate.CodeSpec {
+	if _, err := b.l.Launch(t.Context(), named("theirs", "echo never"), launcher.Payload{}); launcher.ExitCode(err) != runstate.CodeSpec {
 		t.Errorf("launch under a name that is taken: %v", err)
 	}
 	b.NothingLeft(t, b.namespace, func(object string) bool {

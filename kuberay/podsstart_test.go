@@ -19,14 +19,14 @@ import (
 func TestPodsStart(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
-	s := job("quick", `tr '\0' ' ' < /proc/1/cmdline; echo; echo "BASH_ENV ${BASH_ENV-is unset}"; bash -c "sleep 0.2 &"
+	s := named("quick", `tr '\0' ' ' < /proc/1/cmdline; echo; echo "BASH_ENV ${BASH_ENV-is unset}"; bash -c "sleep 0.2 &"
 sleep 1; echo "zombies $(ps -eo stat | grep -c "^Z")"; `+workersOptions+waitingDriver)
 	s.Workers = []spec.WorkerGroup{{Name: "w", NodeResources: smallNode()}}
 	w := &s.Workers[0].NodeResources
 	w.Labels, w.Env, w.Resources = map[string]string{"zone": "a", "site.org/rack": "7"}, map[string]string{"OWN": "it's $(mine)"}, map[string]float64{"x": 2}
 	w.ObjectStoreMemory, w.ObjectSpillingDirectory = resource.MustParse("96Mi"), "/tmp/spill it's"
 	w.Sections = oneOf(unit)
-	r := b.run(t, b.l, s)
+	r := b.begin(t, b.l, s)
 	b.nodesAreMade(t, r)
 	r.printed(t, "begun\n")
 	b.podsHaveStarted(t, r)
@@ -55,7 +55,7 @@ const unit = "rayctl.test/unit"
 // now, and it begins when there is one. There is no cloud to make nodes: the events are those of the cluster autoscaler (cluster-autoscaler 1.34,
 // processors/status/eventing_scale_up_processor.go) and of Karpenter (1.x, pkg/controllers/provisioning/scheduling/events.go), by the recorder of client-go
 // that they use, and the node that comes is the bed's own, which gets the resource.
-func (b bed) nodesAreMade(t *testing.T, r *running) {
+func (b bed) nodesAreMade(t *testing.T, r *watchedRun) {
 	t.Helper()
 	reason := func(made bool, part string) {
 		t.Helper()
@@ -79,7 +79,7 @@ func (b bed) nodesAreMade(t *testing.T, r *running) {
 }
 
 // podsHaveStarted looks at what pod/wait.sh makes of a worker: KubeRay's init container looked at the head once.
-func (b bed) podsHaveStarted(t *testing.T, r *running) {
+func (b bed) podsHaveStarted(t *testing.T, r *watchedRun) {
 	t.Helper()
 	pods, err := b.Core.CoreV1().Pods(b.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "ray.io/cluster=quick,ray.io/node-type=worker"})
 	if err != nil || len(pods.Items) != 1 {
@@ -92,7 +92,7 @@ func (b bed) podsHaveStarted(t *testing.T, r *running) {
 }
 
 // losesWorker: KubeRay makes another worker and the job goes on; the lost worker is reported by name, and is DEAD in the status.
-func (b bed) losesWorker(t *testing.T, r *running) {
+func (b bed) losesWorker(t *testing.T, r *watchedRun) {
 	t.Helper()
 	b.DeletePods(t, b.namespace, "ray.io/cluster="+string(r.id)+",ray.io/node-type=worker", 0)
 	r.until(t, "word of the lost worker", func(st launcher.Status) bool {
@@ -105,7 +105,7 @@ func (b bed) losesWorker(t *testing.T, r *running) {
 
 // startedAs is what the driver prints before it begins. It shows what pod/node.sh and pod/wait.sh make of a pod: our `ray start` is its first process and collects
 // orphans, and what names wait.sh is not passed on.
-func (r *running) startedAs(t *testing.T) string {
+func (r *watchedRun) startedAs(t *testing.T) string {
 	t.Helper()
 	out, _, _ := strings.Cut(r.printedSoFar(), "begun\n")
 	for _, want := range []string{"/rayctl/keeper.pyz ray start --head", "BASH_ENV is unset\n", "zombies 0\n", "worker 96 2.0 7 it's $(mine)\n"} {

@@ -17,10 +17,10 @@ func TestQueueFull(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
 	queue := b.tinyQueue(t)
-	s := job("crowded", "echo never")
+	s := named("crowded", "echo never")
 	s.Sections = kuberayspec.In(&kuberayspec.Section{Queue: queue})
 	s.Lifetime.Queue = units.Limit(time.Minute)
-	r := b.run(t, b.l, s)
+	r := b.begin(t, b.l, s)
 	r.until(t, "word of the queue's limit", func(st launcher.Status) bool {
 		return st.Reason.Code == "QueueFull" && strings.Contains(st.Reason.Message, "insufficient cpu")
 	})

@@ -23,18 +23,18 @@ import (
 	"github.com/rayctl/rayctl/test/kubetest"
 )
 
-// TestWays reaches one cluster in every way there is, by what the user may do.
-func TestWays(t *testing.T) {
+// TestReach reaches one cluster by each connection that there is, as the user's permissions allow.
+func TestReach(t *testing.T) {
 	b := newBed(t)
-	id := b.launched(t, "ways")
+	id := b.launched(t, "reached")
 	all := map[string]*kuberay.Launcher{}
 	for _, way := range []struct {
 		via string
 		may rbacv1.PolicyRule
 	}{{"port-forward (websocket)", b.websocketOnly(t)}, {"port-forward (SPDY)", spdyOnly}, {"the API server's proxy", proxyOnly}} {
+		l := kuberay.New(kuberay.Config{Kubeconfig: b.LimitedKubeconfig(t, b.namespace, reachingBy(t, way.may)...)})
+		all[way.via] = l
 		t.Run(way.via, func(t *testing.T) {
-			l := kuberay.New(kuberay.Config{Kubeconfig: b.LimitedKubeconfig(t, b.namespace, reachingBy(t, way.may)...)})
-			all[way.via] = l
 			for _, target := range []launcher.Target{launcher.Dashboard, launcher.Keeper} {
 				e, err := l.Dial(t.Context(), id, target)
 				if err != nil {

@@ -23,7 +23,7 @@ import (
 func TestReadersEndNothing(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
-	s := job("hopeless", "echo never")
+	s := named("hopeless", "echo never")
 	s.Sections = kuberayspec.In(&kuberayspec.Section{KeeperImage: "rayproject/ray:2.60.0"})
 	s.Image = "registry.invalid/NoSuch:2.60.0" // capitals make it invalid: a reason that is not waited for
 	id, err := b.l.Launch(t.Context(), s, launcher.Payload{})
@@ -122,7 +122,7 @@ func TestVerbsThatOnlyRead(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
 	own := b.limited(t, minimalRole(t))
-	id, err := own.Launch(t.Context(), job("read", waitingDriver), launcher.Payload{})
+	id, err := own.Launch(t.Context(), named("read", waitingDriver), launcher.Payload{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestVerbsThatOnlyRead(t *testing.T) {
 	read("read-1", "jobs", "read")
 	read("", "history")
 	u.succeeds(t, "read", "__complete", "down", "--launcher", "kuberay", "")
-	followed := make(chan answer)
+	followed := make(chan result)
 	go func() { followed <- u.does(t, "logs", "-f", "read", "--launcher", "kuberay") }()
 	go func() { followed <- u.does(t, "status", "-w", "read", "--launcher", "kuberay") }()
 	b.release(t, id)

@@ -84,7 +84,7 @@ func TestRefusalsEndTheLaunch(t *testing.T) {
 			pace.Parallel(t)
 			b := newBed(t)
 			c.prepare(t, b)
-			s := job("refused", "echo never")
+			s := named("refused", "echo never")
 			if c.change != nil {
 				c.change(s)
 			}

@@ -26,7 +26,7 @@ func TestKeeperRefused(t *testing.T) {
 	b.occupy(t, "", "", "") // the cluster of keeper, record and head would fit, but not beside others' three pods
 	b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: none}, spec: {hard: {pods: "3"}}}`)
 	b.awaitQuota(t)
-	waits := job("waits", waitingDriver)
+	waits := named("waits", waitingDriver)
 	b.nothingLeft(t, "waits")
 	said, launched := make(chan struct{}), make(chan error, 1)
 	say := sync.OnceFunc(func() { close(said) })
@@ -47,7 +47,7 @@ func TestKeeperRefused(t *testing.T) {
 		launched <- err
 	}()
 
-	short := job("short", "echo never")
+	short := named("short", "echo never")
 	short.Lifetime.Queue = units.Limit(5 * time.Second)
 	_, err := b.l.Launch(t.Context(), short, launcher.Payload{})
 	if launcher.ExitCode(err) != runstate.CodeQueueTimeout || !strings.Contains(err.Error(), "exceeded quota: none") {
@@ -101,7 +101,7 @@ func TestJobRefused(t *testing.T) {
 	b := newBed(t)
 	b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: tighter}, spec: {hard: {count/jobs.batch: "0"}}}`)
 	kubetest.Await(t, "the quota to count", func(ctx context.Context) error {
-		_, err := b.l.Launch(ctx, job("refused", "echo never"), launcher.Payload{})
+		_, err := b.l.Launch(ctx, named("refused", "echo never"), launcher.Payload{})
 		if err == nil || !strings.Contains(err.Error(), "exceeded quota: tighter") {
 			return err
 		}

@@ -130,7 +130,7 @@ func quoted(text string) (out []string) {
 }
 
 // serves runs a command that prints an address and serves it until it is interrupted, which is its normal end; it is connected to once.
-func (u *user) serves(t *testing.T, args ...string) answer {
+func (u *user) serves(t *testing.T, args ...string) result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
@@ -156,7 +156,7 @@ func (u *user) serves(t *testing.T, args ...string) answer {
 		t.Error(err)
 	}
 	_ = c.Wait()
-	return answer{line, notes.String(), c.ProcessState.ExitCode()}
+	return result{line, notes.String(), c.ProcessState.ExitCode()}
 }
 
 // inTheTable: each command that asks Kubernetes is in the guide's table.
@@ -197,17 +197,17 @@ func TestMinimalRole(t *testing.T) {
 			rules = append(rules, r)
 		}
 	}
-	named := permit("secrets", "get", "patch")
-	named.ResourceNames = []string{"named-rayctl"}
-	l := b.limited(t, append(rules, permit("secrets", "create"), named))
-	s := job("named", waitingDriver)
+	oneSecret := permit("secrets", "get", "patch")
+	oneSecret.ResourceNames = []string{"named-rayctl"}
+	l := b.limited(t, append(rules, permit("secrets", "create"), oneSecret))
+	s := named("named", waitingDriver)
 	if c := findings(t, l, s)["permissions"]; !c.OK || !strings.Contains(c.Detail, "the only Secret that you may get is named-rayctl, so the cluster must have this name") {
 		t.Errorf("doctor: %+v", c)
 	}
-	fails(t, findings(t, l, job("another", "true")), "permissions", "not permitted: get secrets, patch secrets")
-	r := b.run(t, l, s)
+	fails(t, findings(t, l, named("another", "true")), "permissions", "not permitted: get secrets, patch secrets")
+	r := b.begin(t, l, s)
 	r.printed(t, "begun\n")
-	other := kuberay.New(kuberay.Config{Kubeconfig: b.LimitedKubeconfig(t, b.namespace, append(slices.Clone(rules), named)...)})
+	other := kuberay.New(kuberay.Config{Kubeconfig: b.LimitedKubeconfig(t, b.namespace, append(slices.Clone(rules), oneSecret)...)})
 	e, err := other.Dial(t.Context(), r.id, launcher.Dashboard)
 	if err != nil {
 		t.Errorf("another client: %v", err)
@@ -216,7 +216,7 @@ func TestMinimalRole(t *testing.T) {
 	}
 	b.release(t, r.id)
 	r.wantEnd(t, "succeeded", 0, "begun\ndone\n")
-	_, err = l.Launch(t.Context(), job("another", "echo never"), launcher.Payload{})
+	_, err = l.Launch(t.Context(), named("another", "echo never"), launcher.Payload{})
 	wantRefusal(t, err, runstate.CodePermission, "secrets")
 	b.awaitNothing(t, "another")
 	if err := whole.Forget(t.Context(), r.id); err != nil {

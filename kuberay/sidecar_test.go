@@ -28,7 +28,7 @@ func TestSidecars(t *testing.T) {
 	t.Run("Stubborn", func(t *testing.T) { // it is added to all pods, whatever their annotations are, and the client that launched watches
 		b := newBed(t)
 		b.inject(t, false, false)
-		r := b.run(t, b.l, job("stubborn", waitingDriver+"; exit 3"))
+		r := b.begin(t, b.l, named("stubborn", waitingDriver+"; exit 3"))
 		r.printed(t, "begun")
 		var out bytes.Buffer
 		if code, err := b.l.Exec(t.Context(), r.id, launcher.ExecRequest{Command: []string{"sh", "-c", "ray --version && touch /tmp/go"}, Stdout: &out, Stderr: &out}); err != nil || code != 0 {
@@ -44,7 +44,7 @@ func TestSidecars(t *testing.T) {
 	t.Run("Quits", func(t *testing.T) { // nobody watches: keeper and record ask both of them to end, and Kubernetes does the rest
 		b := newBed(t)
 		b.injectBeside(t, false, func(pod corev1.Pod) bool { return pod.Labels["ray.io/cluster"] == "" }, pilotAgent, linkerd)
-		b.endsAlone(t, job("quits", "echo unseen"), 3)
+		b.endsAlone(t, named("quits", "echo unseen"), 3)
 		kubetest.Await(t, "the end of the record's Job", func(context.Context) error {
 			if j := b.job(t, "quits-record"); j.Status.Succeeded != 1 {
 				return fmt.Errorf("%+v", j.Status)
@@ -55,7 +55,7 @@ func TestSidecars(t *testing.T) {
 	t.Run("Account", func(t *testing.T) { // it never ends, and nobody watches: the keeper deletes its own Job
 		b := newBed(t)
 		b.inject(t, false, false)
-		s := job("account", "echo unseen")
+		s := named("account", "echo unseen")
 		section := &kuberayspec.Section{KeeperServiceAccountName: b.account(t, "ends-itself", rbacv1.PolicyRule{
 			APIGroups: []string{"batch"}, Resources: []string{"jobs"}, ResourceNames: []string{s.Name}, Verbs: []string{"delete"},
 		})}
@@ -80,14 +80,14 @@ func TestSidecars(t *testing.T) {
 	t.Run("Native", func(t *testing.T) { // Kubernetes ends it with the last container, which nobody has to watch
 		b := newBed(t)
 		b.inject(t, true, false)
-		r := b.run(t, b.l, job("native", "echo beside"))
+		r := b.begin(t, b.l, named("native", "echo beside"))
 		r.wantEnd(t, "succeeded", 0, "beside\n")
 		b.wantContainers(t, r.id, "record", 1)
 	})
 	t.Run("Asks", func(t *testing.T) { // a mesh that asks leaves the keeper's and the record's pod out
 		b := newBed(t)
 		b.inject(t, false, true)
-		r := b.run(t, b.l, job("asks", "echo within"))
+		r := b.begin(t, b.l, named("asks", "echo within"))
 		r.wantEnd(t, "succeeded", 0, "within\n")
 		b.wantContainers(t, r.id, "record", 1)
 	})
@@ -123,7 +123,7 @@ func unwatchedSidecars(t *testing.T) {
 	b := newBed(t)
 	b.inject(t, false, false)
 	const unwatched, collected, bound = launcher.ID("unwatched"), launcher.ID("collected"), launcher.ID("bound")
-	s, warned := job(string(unwatched), "echo unseen"), 0
+	s, warned := named(string(unwatched), "echo unseen"), 0
 	warn := func(text string) {
 		if strings.HasPrefix(text, "the keeper's pod has other containers (mesh-proxy): if they do not end by themselves, the cluster and its GPUs stay") {
 			warned++

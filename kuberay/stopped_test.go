@@ -10,10 +10,10 @@ import (
 // TestOperatorStopped: without KubeRay's operator a running cluster goes on and ends; the reason of a new one is that no operator makes its pods.
 func TestOperatorStopped(t *testing.T) {
 	b := newBed(t)
-	runs := b.run(t, b.l, job("runs", waitingDriver))
+	runs := b.begin(t, b.l, named("runs", waitingDriver))
 	runs.printed(t, "begun\n")
 	b.StopOperator(t)
-	silent := b.run(t, b.l, job("silent", "echo never"))
+	silent := b.begin(t, b.l, named("silent", "echo never"))
 	silent.until(t, "word of the silent operator", func(st launcher.Status) bool { return st.Reason.Code == "OperatorSilent" })
 	silent.actions <- launcher.Stop
 	silent.wantEnd(t, "interrupted", runstate.CodeInterrupted, "")
@@ -25,7 +25,7 @@ func TestOperatorStopped(t *testing.T) {
 func TestVolcanoStopped(t *testing.T) {
 	b := newBed(t)
 	b.StopVolcano(t)
-	waits := b.run(t, b.l, job("waits", "echo at last"))
+	waits := b.begin(t, b.l, named("waits", "echo at last"))
 	waits.until(t, "word of Volcano's silence", func(st launcher.Status) bool { return st.Reason.Code == "PodGroupIgnored" })
 	b.StartVolcano(t)
 	waits.wantEnd(t, "succeeded", 0, "at last\n")

@@ -48,7 +48,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if task := os.Getenv(dyingClient); task != "" {
+	if task := os.Getenv(dyingClientVariable); task != "" {
 		dyingClientMain(task)
 	}
 	pace.AtOnce("4") // testbeds run side by side
@@ -101,18 +101,18 @@ func (b beside) setting(t *testing.T) string {
 	return string(text)
 }
 
-// bed is a testbed with Ray and what tests ask it.
+// bed is a real Slurm whose nodes have Ray, with what tests ask it and do to it.
 type bed struct {
 	*slurmtest.Cluster
 	beside
 	python   string
 	python36 string   // which is too old for rayctl
 	rays     []string // directories with Ray and its Python
-	user     string   // whose clusters these are; "": there is only one user
+	owner    string   // whose clusters these are; "": there is only one user
 }
 
-// start starts a testbed whose nodes have real Ray.
-func start(t *testing.T, o slurmtest.Options) *bed {
+// newBed starts a testbed whose nodes have real Ray.
+func newBed(t *testing.T, o slurmtest.Options) *bed {
 	t.Helper()
 	python := raytest.Env(t, raytest.Ray260)
 	base, err := filepath.EvalSymlinks(python)
@@ -135,23 +135,23 @@ func start(t *testing.T, o slurmtest.Options) *bed {
 // as is the bed for another user, with slurm.dir in the user's home.
 func (b *bed) as(user string) *bed {
 	of, cmd := *b, b.Cluster.Command(context.Background(), user, "true")
-	of.user = user
+	of.owner = user
 	of.beside = beside{Bed: b.Bed, Prefix: cmd.Args[:len(cmd.Args)-1], Env: cmd.Env, Dir: b.Home(user) + "/.rayctl"}
 	return &of
 }
 
 func (b *bed) spec() *spec.ClusterSpec {
-	return &spec.ClusterSpec{Ray: spec.Ray{Python: b.python}, Head: spec.Head{NodeResources: small()}}
+	return &spec.ClusterSpec{Ray: spec.Ray{Python: b.python}, Head: spec.Head{NodeResources: smallNode()}}
 }
 
-func small() spec.NodeResources {
+func smallNode() spec.NodeResources {
 	return spec.NodeResources{CPUs: 1, Memory: resource.MustParse("1Gi")}
 }
 
 func (b *bed) twoGroups() *spec.ClusterSpec {
-	second := small()
+	second := smallNode()
 	second.CPUs, second.Resources = 2, map[string]float64{"b": 1}
-	return &spec.ClusterSpec{Ray: spec.Ray{Python: b.python}, Workers: []spec.WorkerGroup{{Name: "a", NodeResources: small()}, {Name: "b", NodeResources: second}}}
+	return &spec.ClusterSpec{Ray: spec.Ray{Python: b.python}, Workers: []spec.WorkerGroup{{Name: "a", NodeResources: smallNode()}, {Name: "b", NodeResources: second}}}
 }
 
 // leavesNothing ends what this process's launchers run on the site, and checks that it is all.
@@ -191,7 +191,7 @@ func (b *bed) config(t *testing.T) conformance.Config {
 // patience is for loaded machines: a start of Ray alone may take minutes there.
 const patience = 6 * time.Minute
 
-func (b *bed) run(id launcher.ID) string { return filepath.Join(b.Dir(), "runs", string(id)) }
+func (b *bed) runDir(id launcher.ID) string { return filepath.Join(b.Dir(), "runs", string(id)) }
 
 // Dir is slurm.dir.
 func (b *bed) Dir() string { return b.beside.Dir }
@@ -200,8 +200,8 @@ func (b *bed) Dir() string { return b.beside.Dir }
 func (b *bed) allocated(t *testing.T, id launcher.ID) []string {
 	t.Helper()
 	ask := []string{"--noheader", "--format=%j job %i %T"}
-	if b.user != "" {
-		ask = append(ask, "--user="+b.user)
+	if b.owner != "" {
+		ask = append(ask, "--user="+b.owner)
 	}
 	out, err := b.Slurm(context.Background(), "squeue", ask...)
 	if err != nil {
@@ -218,14 +218,14 @@ func (b *bed) allocated(t *testing.T, id launcher.ID) []string {
 		left = append(left, "process "+p.Command)
 	}
 	if len(left) == 0 && b.ended(id) {
-		files, _ := filepath.Glob(filepath.Join(b.run(id), "*", "*"))
+		files, _ := filepath.Glob(filepath.Join(b.runDir(id), "*", "*"))
 		left = append(left, slices.DeleteFunc(files, func(path string) bool { return !keeper.IsSecret(filepath.Base(path)) })...)
 	}
 	return append(left, b.directories(t, id)...)
 }
 
 func (b *bed) ended(id launcher.ID) bool {
-	found, _ := filepath.Glob(filepath.Join(b.run(id), "*", keeper.ResultFile))
+	found, _ := filepath.Glob(filepath.Join(b.runDir(id), "*", keeper.ResultFile))
 	return len(found) > 0
 }
 
@@ -240,7 +240,7 @@ func (b *bed) processes(t *testing.T, id launcher.ID) (out []slurmtest.Process) 
 		for _, p := range all {
 			environ, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.PID), "environ")) // gone meanwhile: nothing
 			text := p.Command + " \x00" + string(environ)
-			if strings.Contains(text, b.run(id)+"/") || strings.Contains(text, b.run(id)+" ") || strings.Contains(text, b.run(id)+"\x00") {
+			if strings.Contains(text, b.runDir(id)+"/") || strings.Contains(text, b.runDir(id)+" ") || strings.Contains(text, b.runDir(id)+"\x00") {
 				out = append(out, p)
 			}
 		}
@@ -254,7 +254,7 @@ var nodeStarted = regexp.MustCompile(`(?m) node \S+ starting on (\S+) in (\S+)`)
 // directories are the nodes' temporary directories that are still there.
 func (b *bed) directories(t *testing.T, id launcher.ID) (out []string) {
 	t.Helper()
-	logs, _ := filepath.Glob(filepath.Join(b.run(id), "*", "keeper.log"))
+	logs, _ := filepath.Glob(filepath.Join(b.runDir(id), "*", "keeper.log"))
 	var text []byte
 	for _, name := range logs {
 		log, _ := os.ReadFile(name)
@@ -278,7 +278,7 @@ func (b *bed) directories(t *testing.T, id launcher.ID) (out []string) {
 func (b *bed) story(_ *testing.T, id launcher.ID) string {
 	var text strings.Builder
 	for _, pattern := range []string{"slurm.sh", "slurm.out", "*/keeper.log", "*/nodes/*/start.log", "*/nodes/*/companion.*.out"} {
-		names, _ := filepath.Glob(filepath.Join(b.run(id), pattern))
+		names, _ := filepath.Glob(filepath.Join(b.runDir(id), pattern))
 		for _, name := range names {
 			content, _ := os.ReadFile(name)
 			text.WriteString("--- " + name + "\n" + string(content[max(0, len(content)-4000):]) + "\n")
@@ -292,7 +292,7 @@ func (b *bed) story(_ *testing.T, id launcher.ID) string {
 func (b *bed) surfaces(t *testing.T, id launcher.ID) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{}
-	for _, root := range []string{b.run(id), b.Cluster.Dir + "/state", b.Cluster.Dir + "/spool", b.Cluster.Dir + "/log"} {
+	for _, root := range []string{b.runDir(id), b.Cluster.Dir + "/state", b.Cluster.Dir + "/spool", b.Cluster.Dir + "/log"} {
 		_ = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
 			if err == nil && d.Type().IsRegular() && !keeper.IsSecret(d.Name()) {
 				out[path], _ = os.ReadFile(path) // what vanished meanwhile is empty
@@ -331,7 +331,7 @@ func (b *bed) nothingLeft(t *testing.T, name string) {
 	if left := b.allocated(t, launcher.ID(name)); len(left) > 0 {
 		t.Errorf("left: %q", left)
 	}
-	if _, err := os.Stat(b.run(launcher.ID(name))); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(b.runDir(launcher.ID(name))); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("its directory is left: %v", err)
 	}
 }
@@ -371,8 +371,8 @@ func (b *bed) scancel(t *testing.T, id launcher.ID) {
 	}
 }
 
-// begun is a run that goes on while a test disturbs it.
-type begun struct {
+// watchedRun is a launcher.Run whose statuses and output a test waits for.
+type watchedRun struct {
 	*bed
 	t        *testing.T
 	l        *slurm.Launcher
@@ -387,15 +387,15 @@ type begun struct {
 }
 
 // begin starts a run. What it leaves is looked for when it has ended.
-func (b *bed) begin(t *testing.T, s *spec.ClusterSpec, p launcher.Payload) *begun {
+func (b *bed) begin(t *testing.T, s *spec.ClusterSpec, p launcher.Payload) *watchedRun {
 	t.Helper()
 	return b.beginBy(t, b.launcher(), s, p)
 }
 
 // beginBy starts a run by a launcher.
-func (b *bed) beginBy(t *testing.T, l *slurm.Launcher, s *spec.ClusterSpec, p launcher.Payload) *begun {
+func (b *bed) beginBy(t *testing.T, l *slurm.Launcher, s *spec.ClusterSpec, p launcher.Payload) *watchedRun {
 	t.Helper()
-	r := &begun{bed: b, t: t, l: l, id: launcher.ID(s.Name), statuses: make(chan launcher.Status, 1000), done: make(chan struct{})}
+	r := &watchedRun{bed: b, t: t, l: l, id: launcher.ID(s.Name), statuses: make(chan launcher.Status, 1000), done: make(chan struct{})}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*patience)
 	t.Cleanup(func() {
 		cancel()
@@ -409,7 +409,7 @@ func (b *bed) beginBy(t *testing.T, l *slurm.Launcher, s *spec.ClusterSpec, p la
 }
 
 // until waits for a status that was not seen before.
-func (r *begun) until(what string, cond func(launcher.Status) bool) launcher.Status {
+func (r *watchedRun) until(what string, cond func(launcher.Status) bool) launcher.Status {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
@@ -431,7 +431,7 @@ func (r *begun) until(what string, cond func(launcher.Status) bool) launcher.Sta
 func jobRuns(s launcher.Status) bool { return s.Job != nil && s.Job.State == runstate.JobRunning }
 
 // ended waits for the end and checks it: the exit code, its cause, one sentence with these words, and that nothing but one record is left.
-func (r *begun) ended(code int, cause, words string) *launcher.Receipt {
+func (r *watchedRun) ended(code int, cause, words string) *launcher.Receipt {
 	r.t.Helper()
 	<-r.done
 	if r.err != nil {
@@ -445,7 +445,7 @@ func (r *begun) ended(code int, cause, words string) *launcher.Receipt {
 		r.t.Errorf("left: %q", left)
 	}
 	for _, private := range []string{"seed", "*/token", "*/ray-token.*", "*/secrets.json", "*/package-*", "*/.reserve", "*/*.tmp", "*.part*"} {
-		if found, _ := filepath.Glob(filepath.Join(r.run(r.id), private)); len(found) > 0 {
+		if found, _ := filepath.Glob(filepath.Join(r.runDir(r.id), private)); len(found) > 0 {
 			r.t.Errorf("left in the record: %q", found)
 		}
 	}
@@ -453,7 +453,7 @@ func (r *begun) ended(code int, cause, words string) *launcher.Receipt {
 }
 
 // forgotten removes the record.
-func (r *begun) forgotten() {
+func (r *watchedRun) forgotten() {
 	r.t.Helper()
 	if err := r.l.Forget(context.Background(), r.id); err != nil {
 		r.t.Error(err)
@@ -461,23 +461,23 @@ func (r *begun) forgotten() {
 	r.nothingLeft(r.t, string(r.id))
 }
 
-// gate is a file that a driver waits for: see wait.
-type gate struct {
+// waitFile is a file for which a driver waits until the test creates it.
+type waitFile struct {
 	t    *testing.T
 	path string
 }
 
-func (b *bed) gate(t *testing.T) gate {
-	return gate{t, filepath.Join(b.Cluster.Dir, "shared", strings.ReplaceAll(t.Name(), "/", "-"))}
+func (b *bed) waitFile(t *testing.T) waitFile {
+	return waitFile{t, filepath.Join(b.Cluster.Dir, "shared", strings.ReplaceAll(t.Name(), "/", "-"))}
 }
 
-// wait is the shell that waits for the gate, on a node. A client of NFS believes that a name is not there until it lists the directory.
-func (g gate) wait() string {
+// wait is the shell command of the driver. A client of NFS believes that a name is not there until it lists the directory.
+func (g waitFile) wait() string {
 	// Its errors go nowhere: a shell whose `sleep` got Slurm's signal first writes "Terminated" before it dies, too.
 	return "{ until ls " + filepath.Dir(g.path) + " >/dev/null && [ -e " + g.path + " ]; do sleep 0.2; done; } 2>/dev/null"
 }
 
-func (g gate) open() {
+func (g waitFile) create() {
 	g.t.Helper()
 	if err := os.WriteFile(g.path, nil, 0o644); err != nil {
 		g.t.Fatal(err)
@@ -491,8 +491,8 @@ func (b *bed) killKeeper(t *testing.T, id launcher.ID) {
 
 func (b *bed) hold(t *testing.T) (string, func(*testing.T, launcher.ID)) {
 	t.Helper()
-	g := b.gate(t)
-	return g.wait(), func(*testing.T, launcher.ID) { g.open() }
+	g := b.waitFile(t)
+	return g.wait(), func(*testing.T, launcher.ID) { g.create() }
 }
 
 func (b *bed) killHead(t *testing.T, id launcher.ID) {
@@ -577,7 +577,7 @@ func (b *bed) occupy(t *testing.T) func() {
 func (b *bed) copied(t *testing.T, id launcher.ID, text string) {
 	t.Helper()
 	b.Await(t, "the output "+text, func(context.Context) (bool, error) {
-		logs, err := filepath.Glob(filepath.Join(b.run(id), "*", "driver*.log"))
+		logs, err := filepath.Glob(filepath.Join(b.runDir(id), "*", "driver*.log"))
 		for _, name := range logs {
 			log, err := os.ReadFile(name) // one that is put aside meanwhile is found by its new name
 			if err == nil && strings.Contains(string(log), text) {
@@ -589,7 +589,7 @@ func (b *bed) copied(t *testing.T, id launcher.ID, text string) {
 }
 
 // dyingClient names the environment variable that makes this test binary a client which dies between sbatch's answer and the commit.
-const dyingClient = "RAYCTL_SLURM_TEST_DYING_CLIENT"
+const dyingClientVariable = "RAYCTL_SLURM_TEST_DYING_CLIENT"
 
 // dying is the site as that client sees it: whoever gets sbatch's answer is dead.
 type dying struct{ beside }
@@ -634,7 +634,7 @@ func (b *bed) clientDies(t *testing.T, task map[string]any) {
 		t.Fatal(err)
 	}
 	client := exec.Command(exe, "-test.run=^$")
-	client.Env = append(os.Environ(), dyingClient+"="+string(setting))
+	client.Env = append(os.Environ(), dyingClientVariable+"="+string(setting))
 	if out, err := client.CombinedOutput(); client.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 		t.Fatalf("the client was not killed: %v\n%s", err, out)
 	}
@@ -684,7 +684,7 @@ func (b *bed) at(dir string) *bed {
 func (b *bed) early(name, prepare, entrypoint string) *spec.ClusterSpec {
 	s := b.twoGroups()
 	s.Name, s.Job.Prepare, s.Job.Entrypoint = name, prepare, entrypoint
-	s.Head = spec.Head{Early: true, NodeResources: small()}
+	s.Head = spec.Head{Early: true, NodeResources: smallNode()}
 	s.Head.Sections = slurmspec.GroupIn(&slurmspec.Group{Partition: "high"})
 	return s
 }
@@ -709,8 +709,8 @@ func host(t *testing.T, s launcher.Status, name string) string {
 	return ""
 }
 
-// wantsTwo is a driver that wants two nodes of group b, one of which is required, when the gate is open, and works on both for long.
-func (b *bed) wantsTwo(name string, g gate) *spec.ClusterSpec {
+// wantsTwo is a driver that wants two nodes of group b, one of which is required, when the file is there, and works on both for long.
+func (b *bed) wantsTwo(name string, g waitFile) *spec.ClusterSpec {
 	s := b.twoGroups()
 	s.Name = name
 	s.Job.Entrypoint = g.wait() + `; exec python -c '
@@ -763,8 +763,8 @@ func (b *bed) wrapSbatch(t *testing.T) (dir string) {
 	return dir
 }
 
-// job is the number of an allocation's job.
-func job(a runstate.Allocation) string {
+// jobNumber is the number of an allocation's job.
+func jobNumber(a runstate.Allocation) string {
 	_, number, _ := strings.Cut(a.Message, "job ")
 	number, _, _ = strings.Cut(number, ":")
 	return number
@@ -936,7 +936,7 @@ func startRestd(t *testing.T, b *bed) *restd {
 		}
 		return nil
 	}
-	proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { cut(w) }
+	proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { cutConnection(w) }
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -949,8 +949,8 @@ func startRestd(t *testing.T, b *bed) *restd {
 	return r
 }
 
-// cut ends a connection without an answer.
-func cut(w http.ResponseWriter) {
+// cutConnection ends a connection without an answer.
+func cutConnection(w http.ResponseWriter) {
 	if conn, _, err := w.(http.Hijacker).Hijack(); err == nil {
 		_ = conn.Close()
 	}

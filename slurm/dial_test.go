@@ -77,7 +77,7 @@ func TestDial(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := start(t, slurmtest.Options{Nodes: 2, LoginSSH: true, Binds: []string{program}})
+	b := newBed(t, slurmtest.Options{Nodes: 2, LoginSSH: true, Binds: []string{program}})
 	t.Run("Refused", b.exposedOldRay)
 	exposed, hidden := b.named("exposed", "sleep 1000"), b.named("hidden", "sleep 1000")
 	exposed.Ray.Version, exposed.Sections = "2.60.0", slurmspec.In(&slurmspec.Section{Expose: "node"})

@@ -136,7 +136,7 @@ func (b *bed) doctorFindings(t *testing.T) {
 // crowded: where no node is free for the head, doctor checks a smaller part of one and reports that. It waits half a minute for the head's; the function that
 // crowded returns waits for the result.
 func (b *bed) crowded(t *testing.T) func() {
-	g := b.gate(t)
+	g := b.waitFile(t)
 	job, err := b.Submit(t.Context(), g.wait(), "--nodelist=node1", "--cpus-per-task=8", "--mem=8G", "--account=users")
 	if err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func (b *bed) crowded(t *testing.T) func() {
 		if bad := failing(checks); len(bad) > 0 || !said || checks[len(checks)-1].Name != "clock" {
 			t.Errorf("doctor finds %q: %+v", bad, checks)
 		}
-		g.open()
+		g.create()
 		b.AwaitJob(t, job, "COMPLETED")
 		b.AwaitJob(t, whole, "COMPLETED")
 	}
@@ -179,7 +179,7 @@ func (b *bed) crowded(t *testing.T) func() {
 func (b *bed) elasticWith(s *spec.ClusterSpec, qos string) {
 	none, two := 0, 2
 	for _, name := range []string{"a", "b"} {
-		s.Workers = append(s.Workers, spec.WorkerGroup{Name: name, MinReplicas: &none, MaxReplicas: &two, NodeResources: small()})
+		s.Workers = append(s.Workers, spec.WorkerGroup{Name: name, MinReplicas: &none, MaxReplicas: &two, NodeResources: smallNode()})
 	}
 	slurmspec.Of(s).Nodelist = "" // of which elastic groups cannot have one
 	s.Workers[1].Sections = slurmspec.GroupIn(&slurmspec.Group{QOS: qos})

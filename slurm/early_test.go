@@ -28,7 +28,7 @@ import (
 func TestEarly(t *testing.T) {
 	pace.Parallel(t)
 	small := smallDisk(t)
-	b := start(t, slurmtest.Options{Nodes: 4, Preemption: true, Binds: []string{small}, Settings: map[string]string{
+	b := newBed(t, slurmtest.Options{Nodes: 4, Preemption: true, Binds: []string{small}, Settings: map[string]string{
 		"PreemptParameters": "send_user_signal", "SlurmdTimeout": "30", // living nodes are taken for dead on a busy machine before
 		"KillWait": "20", // a supervisor has to end Ray and to remove its directory within it (Slurm's default is 30)
 	}})
@@ -105,7 +105,7 @@ const aliveNodes = `python -c 'import ray; ray.init(log_to_driver=False, logging
 func (b *bed) earlyQueued(t *testing.T) {
 	open := b.closePartition(t)
 	defer open()
-	g := b.gate(t)
+	g := b.waitFile(t)
 	own := *b
 	dir := own.wrapSbatch(t)
 	lose := filepath.Join(dir, "lose")
@@ -126,7 +126,7 @@ func (b *bed) earlyQueued(t *testing.T) {
 	if _, err := os.Stat(lose); err == nil {
 		t.Error("sbatch's answer was not lost")
 	}
-	g.open()
+	g.create()
 	st = r.until("prepared", prepared)
 	if st.Job.State != runstate.JobWaiting {
 		t.Errorf("the driver is %s", st.Job.State)
@@ -154,12 +154,12 @@ func prepared(s launcher.Status) bool {
 // earlyPrepareFails: the run ends by it, and the gang's job is not waited for.
 func (b *bed) earlyPrepareFails(t *testing.T) {
 	defer b.closePartition(t)()
-	g := b.gate(t)
+	g := b.waitFile(t)
 	s := b.early("unprepared", g.wait()+"; echo no such model; exit 9", "echo never")
 	s.Job.Restarts.Driver = 3
 	r := b.begin(t, s, launcher.Payload{})
 	r.until("waiting for its gang", gangWaits)
-	g.open()
+	g.create()
 	receipt := r.ended(9, "prepare-failed", "code 9")
 	if receipt.Exit.Origin != runstate.OriginPrepare || receipt.Exit.Retryable || len(receipt.Attempts) != 1 || receipt.Prepare == nil || receipt.Prepare.State != runstate.JobFailed {
 		t.Errorf("a failure of job.prepare is the user's, and final: %+v", receipt)
@@ -174,15 +174,15 @@ func (b *bed) earlyPrepareFails(t *testing.T) {
 func (b *bed) earlyEnded(t *testing.T) {
 	hangs := "trap 'echo told; exit 1' TERM; echo begun; sleep 600 & wait"
 	for name, test := range map[string]struct {
-		end         func(t *testing.T, r *begun, s launcher.Status)
+		end         func(t *testing.T, r *watchedRun, s launcher.Status)
 		code        int
 		cause, said string
 	}{
-		"e-hangs": {func(t *testing.T, r *begun, _ launcher.Status) {
+		"e-hangs": {func(t *testing.T, r *watchedRun, _ launcher.Status) {
 			b.copied(t, r.id, "begun\n")
 			b.down(t, r.l, r.id)
 		}, runstate.CodeInterrupted, "down", ""},
-		"e-max": {func(t *testing.T, r *begun, _ launcher.Status) {
+		"e-max": {func(t *testing.T, r *watchedRun, _ launcher.Status) {
 			b.copied(t, r.id, "begun\n")
 			now := 0.1
 			if err := launcher.AskKeeper(t.Context(), r.l, r.id, func(k *keeper.Client) error {
@@ -192,15 +192,15 @@ func (b *bed) earlyEnded(t *testing.T) {
 				t.Error(err)
 			}
 		}, runstate.CodeTimeLimit, "max", ""},
-		"e-down":   {func(t *testing.T, r *begun, _ launcher.Status) { b.down(t, r.l, r.id) }, runstate.CodeInterrupted, "down", ""},
-		"e-head":   {func(t *testing.T, r *begun, _ launcher.Status) { b.scancel(t, r.id) }, runstate.CodeInterrupted, "interrupted", "cancelled"},
-		"e-keeper": {func(t *testing.T, r *begun, _ launcher.Status) { b.killKeeper(t, r.id) }, runstate.CodeLost, "lost", "the keeper was killed"},
-		"e-gang": {func(t *testing.T, _ *begun, s launcher.Status) {
+		"e-down":   {func(t *testing.T, r *watchedRun, _ launcher.Status) { b.down(t, r.l, r.id) }, runstate.CodeInterrupted, "down", ""},
+		"e-head":   {func(t *testing.T, r *watchedRun, _ launcher.Status) { b.scancel(t, r.id) }, runstate.CodeInterrupted, "interrupted", "cancelled"},
+		"e-keeper": {func(t *testing.T, r *watchedRun, _ launcher.Status) { b.killKeeper(t, r.id) }, runstate.CodeLost, "lost", "the keeper was killed"},
+		"e-gang": {func(t *testing.T, _ *watchedRun, s launcher.Status) {
 			if _, err := b.Slurm(t.Context(), "scancel", "--name="+b.gangOf(t, s.Name)); err != nil {
 				t.Error(err)
 			}
 		}, runstate.CodeInterrupted, "interrupted", "somebody cancelled the gang"},
-		"e-limit": {func(*testing.T, *begun, launcher.Status) {}, runstate.CodeQueueTimeout, "queue", "the gang waits: the partition is down"},
+		"e-limit": {func(*testing.T, *watchedRun, launcher.Status) {}, runstate.CodeQueueTimeout, "queue", "the gang waits: the partition is down"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer b.closePartition(t)()
@@ -306,7 +306,7 @@ func (b *bed) earlyRequeued(t *testing.T) {
 // earlyRequeuedAgain: Slurm requeues the head's job while its next attempt begins, before there is a keeper, and when the keeper has begun it by itself. In both cases
 // the run goes on with what the first attempt was given.
 func (b *bed) earlyRequeuedAgain(t *testing.T) {
-	again := func(t *testing.T, r *begun, s launcher.Status) {
+	again := func(t *testing.T, r *watchedRun, s launcher.Status) {
 		if _, err := b.Slurm(t.Context(), "scontrol", "requeue", strings.TrimPrefix(s.Where, "job ")); err != nil {
 			t.Fatal(err)
 		}
@@ -316,7 +316,7 @@ func (b *bed) earlyRequeuedAgain(t *testing.T) {
 		}
 		r.forgotten()
 	}
-	begin := func(t *testing.T, b *bed, name string) (*begun, launcher.Status) {
+	begin := func(t *testing.T, b *bed, name string) (*watchedRun, launcher.Status) {
 		s := b.early(name, "", `echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON; [ $RAYCTL_ATTEMPT != 1 ] || exec sleep 600; echo word $WORD`)
 		s.Secrets, s.Job.Restarts.NodeFailure = []spec.Secret{{Name: "WORD"}}, 2
 		r := b.begin(t, s, launcher.Payload{Secrets: map[string]string{"WORD": "swordfish"}})
@@ -457,7 +457,7 @@ func (b *bed) earlyWorkerNodeDies(t *testing.T) {
 func (b *bed) earlyElastic(t *testing.T) {
 	open := b.closePartition(t)
 	defer open()
-	g := b.gate(t)
+	g := b.waitFile(t)
 	s := b.wantsTwo("both", g)
 	s.Head = b.early("", "", "").Head
 	l := b.launcher()
@@ -468,7 +468,7 @@ func (b *bed) earlyElastic(t *testing.T) {
 	watchUntil(t, l, id, gangWaits)
 	open()
 	watchUntil(t, l, id, func(s launcher.Status) bool { return jobRuns(s) && s.Phase == runstate.Ready })
-	g.open()
+	g.create()
 	st := watchUntil(t, l, id, func(s launcher.Status) bool { return last(s).State == "granted" && alive(s, "b-1") })
 	if len(st.Allocations) != 3 {
 		t.Errorf("%+v", st.Allocations)
@@ -499,7 +499,7 @@ func (b *bed) earlyGranted(t *testing.T) {
 	drivers := func(t *testing.T) string {
 		return filepath.Join(b.Cluster.Dir, "shared", strings.ReplaceAll(t.Name(), "/", "-"))
 	}
-	begin := func(t *testing.T, name string) (*begun, launcher.Status, func()) {
+	begin := func(t *testing.T, name string) (*watchedRun, launcher.Status, func()) {
 		open := b.closePartition(t)
 		s := b.early(name, "echo prepared $RAYCTL_ATTEMPT", "echo $RAYCTL_ATTEMPT >> "+drivers(t)+"; echo driven $RAYCTL_ATTEMPT")
 		s.Job.Restarts.NodeFailure = 1

@@ -28,7 +28,7 @@ import (
 // What they do in a good run is in the conformance suite, and what does not end the run is TestElasticFaults'.
 func TestElastic(t *testing.T) {
 	pace.Parallel(t)
-	b := start(t, slurmtest.Options{Nodes: 3, Preemption: true, Settings: map[string]string{
+	b := newBed(t, slurmtest.Options{Nodes: 3, Preemption: true, Settings: map[string]string{
 		"PreemptParameters": "send_user_signal", "SlurmdTimeout": "30", // living nodes are taken for dead on a busy machine before
 	}, Partitions: []slurmtest.Partition{
 		{Name: "main", Default: true, Extra: "PriorityTier=1 PreemptMode=REQUEUE GraceTime=60"}, {Name: "high", Extra: "PriorityTier=20 PreemptMode=OFF"},
@@ -42,12 +42,12 @@ func TestElastic(t *testing.T) {
 // companionQueued: when the GCS or the keeper is killed while a task runs on a companion, its job ends, and the next attempt has its own. A required node that is
 // lost is replaced by a companion. Slurm's reason is shown while another one waits; the keeper's death ends it, and one that is starting.
 func (b *bed) companionQueued(t *testing.T) {
-	g := b.gate(t)
+	g := b.waitFile(t)
 	s, hold := b.wantsTwo("queued", g), g.path+"-hold"
 	s.Job.Restarts.NodeFailure = 2
 	s.Setup = "while [ -e " + hold + " ]; do sleep 0.2; done"
 	r := b.begin(t, s, launcher.Payload{})
-	g.open()
+	g.create()
 	before := launcher.Status{}
 	working := func(attempt int) launcher.Status {
 		st := r.until(fmt.Sprintf("of two nodes in attempt %d", attempt), func(s launcher.Status) bool {
@@ -71,7 +71,7 @@ func (b *bed) companionQueued(t *testing.T) {
 	if err := os.WriteFile(hold, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Slurm(t.Context(), "scancel", job(last(both))); err != nil {
+	if _, err := b.Slurm(t.Context(), "scancel", jobNumber(last(both))); err != nil {
 		t.Fatal(err)
 	}
 	starts := r.until("starting a node", func(s launcher.Status) bool {
@@ -80,7 +80,7 @@ func (b *bed) companionQueued(t *testing.T) {
 	})
 	open := b.closePartition(t)
 	defer open()
-	if _, err := b.Slurm(t.Context(), "scancel", job(last(again))); err != nil {
+	if _, err := b.Slurm(t.Context(), "scancel", jobNumber(last(again))); err != nil {
 		t.Fatal(err)
 	}
 	st := r.until("waiting for a node", func(s launcher.Status) bool {
@@ -121,8 +121,8 @@ func (b *bed) oneCompanion(t *testing.T, now, before launcher.Status) {
 			companions = append(companions, number)
 		}
 	}
-	if want := job(last(now)); !slices.Equal(companions, []string{want}) || want == job(last(before)) {
-		t.Errorf("companion jobs %q, want %s, which has followed %s", companions, want, job(last(before)))
+	if want := jobNumber(last(now)); !slices.Equal(companions, []string{want}) || want == jobNumber(last(before)) {
+		t.Errorf("companion jobs %q, want %s, which has followed %s", companions, want, jobNumber(last(before)))
 	}
 }
 
@@ -154,7 +154,7 @@ func (b *bed) killSupervisor(t *testing.T, host string) {
 // companionPreempted: Slurm's warning becomes Ray's drain of the node. What runs there comes to its end, what follows has another node, and the run goes on. No client
 // is there between the launch and the end.
 func (b *bed) companionPreempted(t *testing.T) {
-	s, begun := b.twoGroups(), b.gate(t) // a node that nothing has begun on goes at once
+	s, begun := b.twoGroups(), b.waitFile(t) // a node that nothing has begun on goes at once
 	s.Name = "preempted"
 	s.Job.Entrypoint = `exec python -c '
 import ray, time
@@ -260,8 +260,8 @@ func (b *bed) companionsHeadDies(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(b.wrapSbatch(t), "login-only"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	g := b.gate(t)
-	g.open()
+	g := b.waitFile(t)
+	g.create()
 	s := b.wantsTwo("headless", g)
 	s.Workers[0].CPUs = 16 // all of the node: the head has its node to itself
 	l := b.launcher()

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,7 +35,7 @@ func TestElasticFaults(t *testing.T) {
 	pace.Parallel(t)
 	// One cycle of pings waits MessageTimeout (10 s) for a node that is dark, and records the answers of the others at its end (slurmctld/agent.c,
 	// ping_nodes.c): with the bed's SlurmdTimeout, which is as long, the head's node would be down, too. Sites have 300 s.
-	b := start(t, slurmtest.Options{Nodes: 4, Preemption: true, Settings: map[string]string{"SlurmdTimeout": "30"}})
+	b := newBed(t, slurmtest.Options{Nodes: 4, Preemption: true, Settings: map[string]string{"SlurmdTimeout": "30"}})
 	e := b.disturbed(t)
 	t.Run("NodesMayNotSubmit", e.nodesMayNotSubmit)
 	e.begin(t)
@@ -50,7 +51,8 @@ func TestElasticFaults(t *testing.T) {
 			e.t = t
 			fault.test(t)
 		}) {
-			t.Fatal(b.story(t, "disturbed")) // the run is in a state that the next ones do not expect
+			t.Log(b.story(t, "disturbed"))
+			e.beginAgain(t)
 		}
 	}
 	e.t = t
@@ -68,18 +70,18 @@ func (b *bed) disturbed(t *testing.T) *disturbed {
 	none, three, one, whole := 0, 3, 1, true
 	s.Workers[0].Sections = slurmspec.GroupIn(&slurmspec.Group{Exclusive: &whole}) // the head's node is never the one that is lost
 	s.Workers[1].Replicas, s.Workers[1].MinReplicas, s.Workers[1].MaxReplicas = &none, &none, &three
-	third := small()
+	third := smallNode()
 	third.Resources, third.Memory = map[string]float64{"c": 1}, resource.Quantity{}
 	s.Workers = append(s.Workers, spec.WorkerGroup{Name: "c", Replicas: &none, MinReplicas: &none, MaxReplicas: &one, NodeResources: third})
 	s.Scaling.Idle, s.Scaling.MaxAllocations, s.Scaling.UpscalingSpeed = units.Limit(5*time.Second), 2, 10
 	s.Lifetime.Max = units.Limit(3 * time.Hour)
-	e.spec, e.begun = s, &begun{bed: b}
+	e.spec, e.watchedRun = s, &watchedRun{bed: b}
 	return e
 }
 
 // disturbed is a run whose driver does what the test asks for.
 type disturbed struct {
-	*begun
+	*watchedRun
 	dir    string // the driver's orders, and what the wrapper of sbatch writes
 	spec   *spec.ClusterSpec
 	serial int
@@ -175,15 +177,34 @@ func (e *disturbed) allow(t *testing.T) {
 // begin starts the run, which has no worker at the start.
 func (e *disturbed) begin(t *testing.T) {
 	t.Helper()
-	e.begun = e.bed.begin(t, e.spec, launcher.Payload{})
+	e.watchedRun = e.bed.begin(t, e.spec, launcher.Payload{})
 	s := e.until("running", jobRuns)
-	if len(open(s)) > 0 || len(s.Nodes) != 1 {
+	if len(openAllocations(s)) > 0 || len(s.Nodes) != 1 {
 		t.Errorf("at the start: %+v, %+v", s.Allocations, s.Nodes)
 	}
 }
 
-// open are the allocations of elastic groups that are queued or granted.
-func open(s launcher.Status) (found []runstate.Allocation) {
+// beginAgain ends the run and starts another one, after a subtest that has failed and left the run in a state that the next ones do not expect.
+func (e *disturbed) beginAgain(t *testing.T) {
+	t.Helper()
+	e.t = t
+	e.down(t, e.l, e.id)
+	<-e.done
+	for _, name := range []string{"order", "enough"} {
+		if err := os.Remove(filepath.Join(e.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+	}
+	if _, err := e.Slurm(t.Context(), "scancel", "--user="+e.User()); err != nil { // jobs that took nodes away
+		t.Error(err)
+	}
+	e.forgotten()
+	e.serial, e.want = 0, nil
+	e.begin(t)
+}
+
+// openAllocations are the allocations of elastic groups that are queued or granted.
+func openAllocations(s launcher.Status) (found []runstate.Allocation) {
 	for _, a := range runstate.Of(s.Allocations, runstate.PurposeElastic) {
 		if a.Released == nil {
 			found = append(found, a)
@@ -194,10 +215,11 @@ func open(s launcher.Status) (found []runstate.Allocation) {
 
 // answerLost: sbatch submits and is killed. There is one job, and it is the node.
 func (e *disturbed) answerLost(t *testing.T) {
+	before := e.submitted(t)
 	e.touch(t, "lose")
 	e.order(t, "b", 1)
 	e.have(t, 1)
-	if n := e.submitted(t); n != 1 {
+	if n := e.submitted(t) - before; n != 1 {
 		t.Errorf("%d submissions", n)
 	}
 }
@@ -219,7 +241,7 @@ func (e *disturbed) order(t *testing.T, what string, n int, then ...string) {
 // have waits for so many living nodes beyond the head, no more allocations than these, and returns the status.
 func (e *disturbed) have(t *testing.T, n int) launcher.Status {
 	t.Helper()
-	s := e.until(fmt.Sprintf("of %d nodes", n), func(s launcher.Status) bool { return len(living(s)) == n && len(open(s)) == n })
+	s := e.until(fmt.Sprintf("of %d nodes", n), func(s launcher.Status) bool { return len(living(s)) == n && len(openAllocations(s)) == n })
 	jobs, err := e.Slurm(t.Context(), "squeue", "--noheader", "--states=PENDING,RUNNING", "--format=%j")
 	if err != nil {
 		t.Fatal(err)
@@ -261,10 +283,10 @@ func (e *disturbed) taskRuns(t *testing.T) {
 func (e *disturbed) cancelled(t *testing.T) {
 	e.order(t, "b", 1)
 	before := e.have(t, 1)
-	if _, err := e.Slurm(t.Context(), "scancel", job(open(before)[0])); err != nil {
+	if _, err := e.Slurm(t.Context(), "scancel", jobNumber(openAllocations(before)[0])); err != nil {
 		t.Fatal(err)
 	}
-	if why := e.replaced(t, before); !strings.Contains(why, "its job "+job(open(before)[0])+" ended") {
+	if why := e.replaced(t, before); !strings.Contains(why, "its job "+jobNumber(openAllocations(before)[0])+" ended") {
 		t.Errorf("why it went: %s", why)
 	}
 	e.order(t, "b", 0)
@@ -274,9 +296,9 @@ func (e *disturbed) cancelled(t *testing.T) {
 // replaced waits until another node has taken the place of the one that there was, and returns why that one went.
 func (e *disturbed) replaced(t *testing.T, before launcher.Status) string {
 	t.Helper()
-	lost := open(before)[0].ID
+	lost := openAllocations(before)[0].ID
 	e.now = e.until("of one node again", func(s launcher.Status) bool {
-		return len(open(s)) == 1 && open(s)[0].ID != lost && len(living(s)) == 1 && living(s)[0].Allocation == open(s)[0].ID
+		return len(openAllocations(s)) == 1 && openAllocations(s)[0].ID != lost && len(living(s)) == 1 && living(s)[0].Allocation == openAllocations(s)[0].ID
 	})
 	for _, a := range e.now.Allocations {
 		if a.ID == lost {
@@ -301,7 +323,7 @@ func (e *disturbed) unwanted(t *testing.T) {
 	for what, set := range map[string]func(*testing.T, int){"changed file": e.changeFile, "scale": e.scale} {
 		set(t, 1)
 		wanted := last(e.until("of a queued node by a "+what, func(s launcher.Status) bool {
-			return len(open(s)) == 1 && last(s).ID != asked.ID && strings.Contains(last(s).Message, "PartitionDown")
+			return len(openAllocations(s)) == 1 && last(s).ID != asked.ID && strings.Contains(last(s).Message, "PartitionDown")
 		}))
 		set(t, 0)
 		if a := last(e.have(t, 0)); a.ID != wanted.ID || a.Granted != nil || a.Released == nil {
@@ -312,7 +334,7 @@ func (e *disturbed) unwanted(t *testing.T) {
 	again("State=UP")
 }
 
-// partition changes the partition; what it returns changes it again.
+// partition changes the partition; what it returns changes it again. A test that fails leaves it as it was.
 func (e *disturbed) partition(t *testing.T, values ...string) func(...string) {
 	t.Helper()
 	set := func(values ...string) {
@@ -320,6 +342,11 @@ func (e *disturbed) partition(t *testing.T, values ...string) func(...string) {
 			t.Error(err)
 		}
 	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			set("State=UP", "MaxTime=UNLIMITED")
+		}
+	})
 	set(values...)
 	return set
 }
@@ -372,7 +399,7 @@ func (e *disturbed) preempted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if why := e.replaced(t, before); !strings.Contains(why, "its job "+job(open(before)[0])+" ended") {
+	if why := e.replaced(t, before); !strings.Contains(why, "its job "+jobNumber(openAllocations(before)[0])+" ended") {
 		t.Errorf("why it went: %s", why)
 	}
 	if _, err := e.Slurm(t.Context(), "scancel", other); err != nil {
@@ -387,8 +414,8 @@ func (e *disturbed) preempted(t *testing.T) {
 func (e *disturbed) timeLimit(t *testing.T) {
 	e.order(t, "b", 1)
 	before := e.have(t, 1)
-	e.extended(t, job(open(before)[0]))
-	if _, err := e.Slurm(t.Context(), "scontrol", "update", "JobId="+job(open(before)[0]), "TimeLimit=2"); err != nil {
+	e.extended(t, jobNumber(openAllocations(before)[0]))
+	if _, err := e.Slurm(t.Context(), "scontrol", "update", "JobId="+jobNumber(openAllocations(before)[0]), "TimeLimit=2"); err != nil {
 		t.Fatal(err)
 	}
 	e.order(t, "drained", 0, "seen")
@@ -425,7 +452,7 @@ func (e *disturbed) extended(t *testing.T, number string) {
 func (e *disturbed) flaps(t *testing.T) {
 	before := e.submitted(t)
 	e.order(t, "flap", 2, "flapped")
-	e.until("of a node", func(s launcher.Status) bool { return len(open(s)) > 0 })
+	e.until("of a node", func(s launcher.Status) bool { return len(openAllocations(s)) > 0 })
 	e.have(t, 0)
 	if n := e.submitted(t) - before; n > 4 {
 		t.Errorf("%d jobs were submitted", n)
@@ -446,7 +473,7 @@ func (e *disturbed) maxAllocations(t *testing.T) {
 		t.Errorf("%d submissions for nodes that were asked for at once", n)
 	}
 	e.order(t, "b", 1)
-	if left := job(open(e.have(t, 1))[0]); !strings.HasPrefix(left, array+"_") {
+	if left := jobNumber(openAllocations(e.have(t, 1))[0]); !strings.HasPrefix(left, array+"_") {
 		t.Errorf("job %s is left of array %s", left, array)
 	}
 	e.order(t, "b", 0)
@@ -472,14 +499,14 @@ func notes(s launcher.Status) (text string) {
 // array is the number of the one job array that all nodes are elements of; an element's index is its node's.
 func (e *disturbed) array(t *testing.T) (number string) {
 	t.Helper()
-	for _, a := range open(e.now) {
+	for _, a := range openAllocations(e.now) {
 		name, _, _ := strings.Cut(a.ID, ".")
-		id, index, _ := strings.Cut(job(a), "_")
+		id, index, _ := strings.Cut(jobNumber(a), "_")
 		if number == "" {
 			number = id
 		}
 		if id != number || name != "b-"+index {
-			t.Errorf("%s is job %s, and another one is of array %s", name, job(a), number)
+			t.Errorf("%s is job %s, and another one is of array %s", name, jobNumber(a), number)
 		}
 	}
 	return number
@@ -523,9 +550,11 @@ func (e *disturbed) controllerAway(t *testing.T) {
 	if err := e.StopController(); err != nil {
 		t.Fatal(err)
 	}
+	back := sync.OnceFunc(func() { e.startController(t) })
+	defer back()
 	e.order(t, "b", 1)
 	e.Await(t, "a submission", func(context.Context) (bool, error) { return e.submitted(t) > before, nil })
-	e.startController(t)
+	back()
 	e.have(t, 1)
 	e.order(t, "b", 0)
 	e.have(t, 0)
@@ -539,7 +568,7 @@ func (e *disturbed) expected(t *testing.T) {
 	}
 	e.AwaitJob(t, other, "RUNNING")
 	e.order(t, "b", 1)
-	s := e.until("planned", func(s launcher.Status) bool { return len(open(s)) == 1 && last(s).Expected != nil })
+	s := e.until("planned", func(s launcher.Status) bool { return len(openAllocations(s)) == 1 && last(s).Expected != nil })
 	if a := last(s); a.State != "queued" || time.Until(*a.Expected) > 21*time.Minute || time.Until(*a.Expected) < 10*time.Minute {
 		t.Errorf("%+v", a)
 	}
@@ -557,7 +586,8 @@ func (e *disturbed) expected(t *testing.T) {
 func (e *disturbed) nodeDies(t *testing.T) {
 	e.order(t, "b", 1)
 	before := e.have(t, 1)
-	restore := e.powerOffHost(t, living(before)[0].Host)
+	restore := sync.OnceFunc(e.powerOffHost(t, living(before)[0].Host))
+	defer restore()
 	if why := e.replaced(t, before); why == "nothing needed it any more" || why == "" {
 		t.Errorf("why it went: %s", why)
 	}

@@ -33,7 +33,7 @@ import (
 func TestFaults(t *testing.T) {
 	pace.Parallel(t)
 	small := smallDisk(t)
-	b := start(t, slurmtest.Options{Nodes: 12, Binds: []string{small}})
+	b := newBed(t, slurmtest.Options{Nodes: 12, Binds: []string{small}})
 	b.clientDiesAfterSbatch(t) // DeadClient looks at its end: it takes two minutes, of which nothing happens in
 	t.Run("FullDisk", func(t *testing.T) { b.fullDisk(t, small) })
 	t.Run("DiskFills", func(t *testing.T) { b.diskFills(t, small) })
@@ -103,11 +103,11 @@ func (zeroes) Read(p []byte) (int, error) {
 // it before the end nor could be saved, and reports that.
 func (b *bed) diskFills(t *testing.T, disk string) {
 	b = b.at(disk)
-	g := b.gate(t)
+	g := b.waitFile(t)
 	r := b.begin(t, b.named("fills", "echo begun; "+g.wait()+"; seq 200000; exit 3"), launcher.Payload{})
 	r.until("running", jobRuns)
 	free := fill(t, disk)
-	g.open()
+	g.create()
 	receipt := r.ended(3, "driver-failed", "code 3")
 	free()
 	var text strings.Builder
@@ -130,7 +130,7 @@ func (b *bed) unreadableToken(t *testing.T) {
 	release := b.closePartition(t)
 	r := b.begin(t, b.named("token", "echo never"), launcher.Payload{})
 	r.until("queued", func(s launcher.Status) bool { return s.Reason.Code != runstate.ReasonSubmitted && s.Reason.Code != "" })
-	token := filepath.Join(b.run(r.id), "1", keeper.TokenFile)
+	token := filepath.Join(b.runDir(r.id), "1", keeper.TokenFile)
 	if err := errors.Join(os.Remove(token), os.Mkdir(token, 0o700)); err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func (b *bed) cancelled(t *testing.T) {
 
 // controllerRestarts: the controller is away while the job waits, and killed while it runs and while it ends. The run is none the wiser, and ends without it.
 func (b *bed) controllerRestarts(t *testing.T) {
-	g := b.gate(t)
+	g := b.waitFile(t)
 	b.closePartition(t) // a restarted controller has it open again
 	r := b.begin(t, b.named("steady", "echo begun; "+g.wait()+"; echo ended; exit 3"), launcher.Payload{})
 	r.until("queued", func(s launcher.Status) bool { return s.Reason.Code == "PartitionDown" })
@@ -165,9 +165,9 @@ func (b *bed) controllerRestarts(t *testing.T) {
 	if err := b.KillController(); err != nil {
 		t.Fatal(err)
 	}
-	g.open()
+	g.create()
 	b.Await(t, "the keeper to have ended", func(context.Context) (bool, error) {
-		_, err := os.Stat(filepath.Join(b.run(r.id), "1", keeper.ResultFile))
+		_, err := os.Stat(filepath.Join(b.runDir(r.id), "1", keeper.ResultFile))
 		return err == nil, nil
 	})
 	<-r.done
@@ -204,7 +204,7 @@ func (b *bed) first(t *testing.T, id launcher.ID) (watched, listed launcher.Stat
 
 // controllerAwayAtStart: the controller ends between the grant and the step with the nodes. srun gives up then; the start is repeated, and its words are shown.
 func (b *bed) controllerAwayAtStart(t *testing.T) {
-	g := b.gate(t)
+	g := b.waitFile(t)
 	s := b.named("early-restart", "echo begun")
 	python := filepath.Join(b.Cluster.Dir, "shared", "late-python") // the batch script's: the job runs, and no step of it yet
 	text := "#!/bin/sh\ntouch " + g.path + ".reached\n" + g.wait() + "\nexec " + b.python + " \"$@\"\n"
@@ -219,7 +219,7 @@ func (b *bed) controllerAwayAtStart(t *testing.T) {
 	if err := b.StopController(); err != nil {
 		t.Fatal(err)
 	}
-	g.open()
+	g.create()
 	r.until("told why it does not start", func(s launcher.Status) bool {
 		return s.Phase == runstate.Starting && strings.Contains(s.Reason.Message, "Unable to contact slurm controller")
 	})
@@ -314,7 +314,7 @@ func (b *bed) kept(t *testing.T, name string) {
 	if n := list(); n != 1 {
 		t.Errorf("%d records, want one", n)
 	}
-	result := filepath.Join(b.run(launcher.ID(name)), "1", keeper.ResultFile)
+	result := filepath.Join(b.runDir(launcher.ID(name)), "1", keeper.ResultFile)
 	longAgo := time.Now().Add(-time.Hour - time.Minute)
 	if err := os.Chtimes(result, longAgo, longAgo); err != nil {
 		t.Fatal(err)
@@ -385,7 +385,7 @@ func (b *bed) hangSlurmd(t *testing.T, host string) (resume func()) {
 
 // keeperComesBack: the keeper stands still while Slurm loses its node and queues the job again. When it goes on, the next attempt runs: it ends its nodes and itself.
 func (b *bed) keeperComesBack(t *testing.T) {
-	g := b.gate(t)
+	g := b.waitFile(t)
 	s := b.spread("back", "echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON; "+g.wait())
 	s.Job.Restarts.NodeFailure = 1
 	r := b.begin(t, s, launcher.Payload{})
@@ -398,7 +398,7 @@ func (b *bed) keeperComesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, p := range all {
-			supervisor := strings.Contains(p.Command, "keeper.pyz node "+b.run(r.id)) && !strings.HasPrefix(p.Command, "srun ") // it removes the node's directory last
+			supervisor := strings.Contains(p.Command, "keeper.pyz node "+b.runDir(r.id)) && !strings.HasPrefix(p.Command, "srun ") // it removes the node's directory last
 			if supervisor || strings.Contains(p.Command, "keeper.pyz slurm-start") || strings.Contains(p.Command, "gcs_server") {
 				found = append(found, p)
 			}
@@ -423,7 +423,7 @@ func (b *bed) keeperComesBack(t *testing.T) {
 		}
 	}
 	b.Await(t, "the first keeper, its head and the supervisor of that to end", func(context.Context) (bool, error) { return len(there()) == 0, nil })
-	g.open()
+	g.create()
 	resume()
 	receipt := r.ended(0, "succeeded", "")
 	if a := receipt.Attempts; len(a) != 2 || a[0].Cause != runstate.CauseLost || r.out.String() != "attempt 1 because\nattempt 2 because lost\n" {
@@ -488,7 +488,7 @@ func (b *bed) headNodeDies(t *testing.T) {
 
 // deadClient: the job of a client that died before the commit starts nothing and leaves nothing.
 func (b *bed) deadClient(t *testing.T) {
-	if out, err := os.ReadFile(filepath.Join(b.run("orphan"), "1", "keeper.log")); err == nil {
+	if out, err := os.ReadFile(filepath.Join(b.runDir("orphan"), "1", "keeper.log")); err == nil {
 		t.Errorf("a keeper was there: %s", out)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), orders.Lease+patience)

@@ -29,7 +29,7 @@ import (
 // where no attempt may follow, with all of its output and its account.
 func TestIdentity(t *testing.T) {
 	pace.Parallel(t)
-	b := start(t, slurmtest.Options{Nodes: 2})
+	b := newBed(t, slurmtest.Options{Nodes: 2})
 	t.Run("Queued", func(t *testing.T) {
 		release := b.occupy(t)
 		defer release()
@@ -65,7 +65,7 @@ func (b *bed) rewrittenInQueue(t *testing.T, l *slurm.Launcher, s *spec.ClusterS
 	if err != nil || len(listed) != 1 || listed[0].Phase != runstate.Queued {
 		t.Errorf("listed: %+v, %v", listed, err)
 	}
-	if _, err := os.Stat(filepath.Join(b.run(id), "1", "token")); err != nil {
+	if _, err := os.Stat(filepath.Join(b.runDir(id), "1", "token")); err != nil {
 		t.Error(err)
 	}
 	b.down(t, l, id)
@@ -136,11 +136,11 @@ func asCommanded(t *testing.T, s *spec.ClusterSpec) launcher.Payload {
 // earlierJob submits the job of a run as an earlier launch of the name would have.
 func (b *bed) earlierJob(t *testing.T, id launcher.ID) string {
 	t.Helper()
-	script, err := os.ReadFile(filepath.Join(b.run(id), "slurm.sh"))
+	script, err := os.ReadFile(filepath.Join(b.runDir(id), "slurm.sh"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	record, err := os.ReadFile(filepath.Join(b.run(id), "record.json"))
+	record, err := os.ReadFile(filepath.Join(b.runDir(id), "record.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func (b *bed) earlierJob(t *testing.T, id launcher.ID) string {
 
 // keeperKilledWithOutput: what the driver wrote after its keeper's last look is in the record, and a restart that is left is made.
 func (b *bed) keeperKilledWithOutput(t *testing.T) {
-	g := b.gate(t)
+	g := b.waitFile(t)
 	s := b.named("killed", "echo \"$(cat here)\"; [ $RAYCTL_ATTEMPT = 1 ] || exit 0; "+g.wait()+"; seq 20; touch "+g.path+".done; exec sleep 600")
 	s.Job.Restarts.NodeFailure = 1
 	r := b.begin(t, s, asCommanded(t, s))
@@ -172,7 +172,7 @@ func (b *bed) keeperKilledWithOutput(t *testing.T) {
 			}
 		}
 	}
-	g.open()
+	g.create()
 	b.awaitFile(t, g.path+".done")
 	b.killKeeper(t, r.id)
 	receipt := r.ended(0, "succeeded", "")
@@ -204,10 +204,10 @@ func (b *bed) readsOnlyRead(t *testing.T) {
 		return strings.HasPrefix(out, "PENDING"), err
 	}
 	b.Await(t, "the job to wait again", waits)
-	if err := os.MkdirAll(filepath.Join(b.run(id), "1", "nodes"), 0o700); err != nil { // else its node that lives makes it at any time, see contents
+	if err := os.MkdirAll(filepath.Join(b.runDir(id), "1", "nodes"), 0o700); err != nil { // else its node that lives makes it at any time, see contents
 		t.Fatal(err)
 	}
-	before := contents(t, b.run(id))
+	before := contents(t, b.runDir(id))
 	if err := b.ResetRequests(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +224,7 @@ func (b *bed) readsOnlyRead(t *testing.T) {
 	if _, err := l.Result(t.Context(), id); !errors.Is(err, launcher.ErrNotEnded) {
 		t.Errorf("its result: %v", err)
 	}
-	if after := contents(t, b.run(id)); !maps.Equal(before, after) {
+	if after := contents(t, b.runDir(id)); !maps.Equal(before, after) {
 		t.Errorf("to read has changed the run's directory:\n%v\n%v", before, after)
 	}
 	b.wantReads(t)
@@ -240,7 +240,7 @@ func (b *bed) readsOnlyRead(t *testing.T) {
 		r, err = l.Result(ctx, id)
 		return err == nil, err
 	})
-	before = contents(t, b.run(id))
+	before = contents(t, b.runDir(id))
 	read := func(offset int64) string {
 		log, err := r.OpenLog(t.Context(), 0, offset)
 		if err != nil {
@@ -259,7 +259,7 @@ func (b *bed) readsOnlyRead(t *testing.T) {
 	if last := watchUntil(t, l, id, func(s launcher.Status) bool { return s.Phase.Ended() }); last.Exit == nil || *last.Exit != *r.Exit {
 		t.Errorf("last status %+v, result %+v", last.Exit, r.Exit)
 	}
-	if after := contents(t, b.run(id)); !maps.Equal(before, after) {
+	if after := contents(t, b.runDir(id)); !maps.Equal(before, after) {
 		t.Errorf("to read has changed the directory of a run that has ended:\n%v\n%v", before, after)
 	}
 	if err := l.Forget(t.Context(), id); err != nil {

@@ -34,7 +34,7 @@ func TestLimits(t *testing.T) {
 	if os.Getuid() == 0 {
 		users = []string{"bob"}
 	}
-	b := start(t, slurmtest.Options{
+	b := newBed(t, slurmtest.Options{
 		Nodes: 2, Users: users, GPUs: []slurmtest.GPU{{Type: "h100", Count: 8}}, Accounting: true, Slurmrestd: os.Getuid() == 0, Features: map[int]string{2: "fast"}, Binds: []string{filepath.Dir(program)},
 		Partitions: []slurmtest.Partition{{Name: "main", Default: true}, {Name: "short", Extra: "MaxTime=5"}, {Name: "ruled"}},
 		JobSubmit:  rules,
@@ -275,7 +275,7 @@ func (b *bed) rules(t *testing.T) {
 	asks := func(comment string, args ...string) *spec.ClusterSpec {
 		s := b.named("ruled", "python -c "+shellescape.Quote(bothNodes))
 		none, one := 0, 1
-		s.Workers = []spec.WorkerGroup{{Name: "w", Replicas: &one, MinReplicas: &none, MaxReplicas: &one, NodeResources: small()}}
+		s.Workers = []spec.WorkerGroup{{Name: "w", Replicas: &one, MinReplicas: &none, MaxReplicas: &one, NodeResources: smallNode()}}
 		s.Sections = slurmspec.In(&slurmspec.Section{Comment: comment, Group: slurmspec.Group{Partition: "ruled", ExtraArgs: args}})
 		return s
 	}

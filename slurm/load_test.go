@@ -20,11 +20,11 @@ import (
 // TestLoad counts what the controller is asked while many watch one cluster that waits and then runs. The counts do not depend on how many watch.
 func TestLoad(t *testing.T) {
 	pace.Parallel(t)
-	b := start(t, slurmtest.Options{Nodes: 2})
+	b := newBed(t, slurmtest.Options{Nodes: 2})
 	release := sync.OnceFunc(b.occupy(t))
 	defer release()
 	many := b.sharing(t, watchers)
-	g := b.gate(t)
+	g := b.waitFile(t)
 	s := b.named("load", g.wait())
 	s.Workers = nil
 	id, err := many[0].Launch(t.Context(), s, launcher.Payload{})
@@ -55,7 +55,7 @@ func TestLoad(t *testing.T) {
 	if running > mostRunning {
 		t.Errorf("%.1f requests a minute while running, with %d watchers", running, watchers)
 	}
-	g.open()
+	g.create()
 	seen.awaitAll(t, "ended by its driver", func(s launcher.Status) bool {
 		return isGone(s) && s.Exit != nil && s.Exit.Cause == runstate.CauseSucceeded
 	})

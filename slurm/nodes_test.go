@@ -33,7 +33,7 @@ func TestNodes(t *testing.T) {
 	pace.Parallel(t)
 	needs.Program(t, "envml", "environment-modules")
 	settings, scratch := scratchOfJobs(t)
-	b := start(t, slurmtest.Options{Nodes: 2, GPUs: []slurmtest.GPU{{Type: "h100", Count: 4}}, Etc: []string{modulesPath}, Settings: settings, Binds: []string{filepath.Dir(scratch)}})
+	b := newBed(t, slurmtest.Options{Nodes: 2, GPUs: []slurmtest.GPU{{Type: "h100", Count: 4}}, Etc: []string{modulesPath}, Settings: settings, Binds: []string{filepath.Dir(scratch)}})
 	image, path := b.AddContainers(t, b.rays...)
 	b.Env = append(b.Env, "PATH="+path, "BASH_ENV="+b.modules(t), "LD_LIBRARY_PATH=/opt/login/lib", "SECRET_OF_THE_LOGIN=x", "SLURM_NTASKS=77", "RAY_ADDRESS=elsewhere:1")
 	t.Run("Granted", func(t *testing.T) { b.granted(t, image) })
@@ -90,7 +90,7 @@ exit 127
 // gave them, and of Slurm the job alone. Each node is in a container.
 func (b *bed) granted(t *testing.T, image string) {
 	exclusive := true
-	part := small()
+	part := smallNode()
 	part.CPUs, part.GPUs, part.GPUType = 3, 2, "h100"
 	part.Labels = map[string]string{"zone": "a"}
 	part.Env = map[string]string{"FROM_GROUP": "it's $(id)", "FROM_FILE": "the group's"}
@@ -197,7 +197,7 @@ func (b *bed) placed(t *testing.T, scratch string) {
 	}
 	defer os.Remove(scratch)
 	module, user := b.realModules(t)
-	r := small()
+	r := smallNode()
 	r.CPUs = 6
 	three := 3
 	s := &spec.ClusterSpec{Name: "placed", Ray: spec.Ray{Python: b.python}, Workers: []spec.WorkerGroup{{Name: "w", Replicas: &three, NodeResources: r}}}
@@ -314,7 +314,7 @@ func (b *bed) inContainer(t *testing.T, runtime, image string) {
 	}
 	s.Image, s.Job.Cwd, s.Job.OutputDir = image, project, results+"/{name}"
 	mib := 1024
-	s.Head.NodeResources, s.Workers = small(), []spec.WorkerGroup{companion()}
+	s.Head.NodeResources, s.Workers = smallNode(), []spec.WorkerGroup{companion()}
 	if runtime == "pyxis" { // without memory in the file it has what the job got, less 0.3 for the object store
 		mib = 4*100 - 4*100*3/10 // DefMemPerCPU of the testbed
 		s.Head.NodeResources = spec.NodeResources{CPUs: 4}
@@ -370,7 +370,7 @@ func (b *bed) inContainer(t *testing.T, runtime, image string) {
 // companion is a group whose only node has a job of its own, with all that the cluster's has.
 func companion() spec.WorkerGroup {
 	none, one := 0, 1
-	g := spec.WorkerGroup{Name: "w", Replicas: &one, MinReplicas: &none, MaxReplicas: &one, NodeResources: small()}
+	g := spec.WorkerGroup{Name: "w", Replicas: &one, MinReplicas: &none, MaxReplicas: &one, NodeResources: smallNode()}
 	g.GPUs, g.GPUType = 1, "h100"
 	return g
 }

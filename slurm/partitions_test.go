@@ -31,7 +31,7 @@ import (
 // TestPartitions: limits of partitions, on a site that lets a job wait rather than refuse it (EnforcePartLimits=NO); and what jobs have of their users.
 func TestPartitions(t *testing.T) {
 	pace.Parallel(t)
-	b := start(t, slurmtest.Options{
+	b := newBed(t, slurmtest.Options{
 		Nodes: 2, Binds: []string{filepath.Dir(filepath.Dir(raytest.Env(t, raytest.Ray240)))},
 		// main goes first, so that the reason of a job in both is what keeps it from running in the other.
 		Partitions: []slurmtest.Partition{{Name: "main", Default: true, Extra: "PriorityTier=2"}, {Name: "one", Extra: "MaxNodes=1"}, {Name: "short", Extra: "MaxTime=5"}},
@@ -49,7 +49,7 @@ func TestPartitions(t *testing.T) {
 
 // atTimeLimit: lifetime.max may be all that the partition gives.
 func (b *bed) atTimeLimit(t *testing.T) {
-	g := b.gate(t)
+	g := b.waitFile(t)
 	s := b.inPartition("all-of-it", "short", g.wait(), 1)
 	s.Lifetime.Max = units.Limit(5 * time.Minute)
 	r := b.begin(t, s, launcher.Payload{})
@@ -57,7 +57,7 @@ func (b *bed) atTimeLimit(t *testing.T) {
 	if limit, err := b.Slurm(t.Context(), "squeue", "--noheader", "--name=all-of-it", "--format=%l"); err != nil || strings.TrimSpace(limit) != "5:00" {
 		t.Errorf("Slurm's limit of the job is %q, %v", limit, err)
 	}
-	g.open()
+	g.create()
 	r.ended(0, "succeeded", "")
 	r.forgotten()
 }
@@ -66,7 +66,7 @@ func (b *bed) atTimeLimit(t *testing.T) {
 func (b *bed) inPartition(name, partition, entrypoint string, nodes int) *spec.ClusterSpec {
 	s, exclusive := b.named(name, entrypoint), true
 	s.Sections = slurmspec.In(&slurmspec.Section{Group: slurmspec.Group{Partition: partition, Exclusive: &exclusive}})
-	s.Head, s.Workers = spec.Head{}, []spec.WorkerGroup{{Name: "w", Replicas: &nodes, NodeResources: small()}}
+	s.Head, s.Workers = spec.Head{}, []spec.WorkerGroup{{Name: "w", Replicas: &nodes, NodeResources: smallNode()}}
 	return s
 }
 
@@ -111,7 +111,7 @@ func (b *bed) usersEnvironment(t *testing.T) {
 	s.Ray.Python, s.Setup = b.pythonOfSetup(t)
 	s.Env = map[string]string{"RAY_worker_register_timeout_seconds": "99"} // the user's own
 	none, many := 0, burst-1
-	s.Workers = []spec.WorkerGroup{{Name: "w", MinReplicas: &none, Replicas: &none, MaxReplicas: &many, NodeResources: small()}}
+	s.Workers = []spec.WorkerGroup{{Name: "w", MinReplicas: &none, Replicas: &none, MaxReplicas: &many, NodeResources: smallNode()}}
 	if bad := failing(l.Check(t.Context(), s)); len(bad) == 0 {
 		t.Error("doctor finds nothing wrong with a setup that lacks a variable")
 	}
@@ -139,7 +139,7 @@ func (b *bed) usersEnvironment(t *testing.T) {
 	if code != 0 || err != nil || found.String() != "model\n" {
 		t.Errorf("the results: code %d, %v, %q", code, err, found.String())
 	}
-	err = filepath.WalkDir(b.run(r.id), func(path string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(b.runDir(r.id), func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -190,7 +190,7 @@ func (b *bed) insideJob(t *testing.T) {
 	}
 	l := slurm.New(slurm.Config{Runner: user.beside, Dir: b.Dir()})
 	defer l.Close()
-	g := b.gate(t)
+	g := b.waitFile(t)
 	s := user.named("inner", "echo inner; "+g.wait())
 	if bad := failing(l.Check(t.Context(), s)); len(bad) > 0 {
 		t.Errorf("doctor finds %q: %+v", bad, l.Check(t.Context(), s))
@@ -206,7 +206,7 @@ func (b *bed) insideJob(t *testing.T) {
 	if via, err := answers(t.Context(), l, r.id, launcher.Keeper); err != nil {
 		t.Errorf("by %q, %v", via, err)
 	}
-	g.open()
+	g.create()
 	r.ended(0, "succeeded", "")
 	r.forgotten()
 	if _, err := b.Slurm(t.Context(), "scancel", outer); err != nil {

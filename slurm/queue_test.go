@@ -20,29 +20,36 @@ func (b *bed) queue(t *testing.T) {
 	l := b.launcher()
 	release := b.occupy(t)
 	defer release()
-	tests := []struct {
+	type queued struct {
 		name  string
 		end   func(t *testing.T, id launcher.ID)
 		cause string
 		code  int
-	}{
+	}
+	tests := []queued{
 		{"q-cancelled", func(t *testing.T, id launcher.ID) { b.scancel(t, id) }, "interrupted", runstate.CodeInterrupted}, // seen at the next request, which the others do not wait for
 		{"q-limit", func(t *testing.T, id launcher.ID) { tend(t, l, id) }, "queue", runstate.CodeQueueTimeout},
 		{"q-down", func(t *testing.T, id launcher.ID) { b.down(t, l, id) }, "down", runstate.CodeInterrupted},
 	}
+	launch := func(t *testing.T, test queued, warn func(string)) launcher.ID {
+		t.Helper()
+		s := b.named(test.name, "echo never")
+		if test.cause == "queue" {
+			s.Lifetime.Queue = units.Limit(3 * time.Second)
+		}
+		id, err := l.Launch(t.Context(), s, launcher.Payload{Warn: warn})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	ending := map[string]bool{}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			s := b.named(test.name, "echo never")
-			if test.cause == "queue" {
-				s.Lifetime.Queue = units.Limit(3 * time.Second)
-			}
 			var notes []string // before anything is requested
-			id, err := l.Launch(t.Context(), s, launcher.Payload{Warn: func(text string) {
+			id := launch(t, test, func(text string) {
 				notes = append(notes, text+strings.Join(b.allocated(t, launcher.ID(test.name)), ""))
-			}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			})
 			if told := len(notes) == 1 && strings.HasPrefix(notes[0], "Slurm itself cannot apply lifetime.queue") && strings.HasSuffix(notes[0], "timeLimit)"); told != (test.cause == "queue") || len(notes) > 1 {
 				t.Errorf("notes: %q", notes)
 			}
@@ -53,12 +60,16 @@ func (b *bed) queue(t *testing.T) {
 			if a := allocation(waits, runstate.PurposeMain); a.State != runstate.AllocationQueued || a.Where != waits.Where || a.Message != waits.Reason.Message {
 				t.Errorf("what waits: %+v", a)
 			}
+			ending[test.name] = true
 			test.end(t, id)
 		})
 	}
 	for _, test := range tests {
 		t.Run(test.name+"/ended", func(t *testing.T) {
 			id := launcher.ID(test.name)
+			if !ending[test.name] { // the subtest above has failed before it had the cluster end
+				test.end(t, launch(t, test, nil))
+			}
 			gone := watchUntil(t, l, id, isGone)
 			if a := allocation(gone, runstate.PurposeMain); a.State != runstate.AllocationReleased || a.Granted != nil {
 				t.Errorf("what was never granted: %+v", a)

@@ -98,7 +98,7 @@ func (r *restd) switches(value string) string {
 
 // placedWorkers are three on two nodes of which each has room for two. Their job starts once, so that it has a deadline.
 func (r *restd) placedWorkers(name string) *spec.ClusterSpec {
-	three, one, never := 3, small(), units.Count(0)
+	three, one, never := 3, smallNode(), units.Count(0)
 	one.CPUs = 6
 	s := &spec.ClusterSpec{Name: name, Ray: spec.Ray{Python: r.python}, Workers: []spec.WorkerGroup{{Name: "w", Replicas: &three, NodeResources: one}}}
 	s.Job.Entrypoint, s.Job.Restarts.Preempted = "true", &never
@@ -296,7 +296,7 @@ func (r *restd) refusals(t *testing.T) {
 		"arguments of sbatch": {func(s *spec.ClusterSpec) { slurmspec.Of(s).ExtraArgs = []string{"--spread-job"} }, "--spread-job of slurm.extraArgs"},
 	} {
 		one := 1
-		s := &spec.ClusterSpec{Name: "refused", Ray: spec.Ray{Python: r.python}, Sections: slurmspec.In(&slurmspec.Section{}), Workers: []spec.WorkerGroup{{Name: "w", Replicas: &one, NodeResources: small()}}}
+		s := &spec.ClusterSpec{Name: "refused", Ray: spec.Ray{Python: r.python}, Sections: slurmspec.In(&slurmspec.Section{}), Workers: []spec.WorkerGroup{{Name: "w", Replicas: &one, NodeResources: smallNode()}}}
 		s.Job.Entrypoint = "true"
 		test.change(s)
 		_, err := l.Launch(t.Context(), s, launcher.Payload{})
@@ -368,7 +368,7 @@ func (r *restd) run(t *testing.T) {
 	s := r.named("rest-up", "")
 	s.Lifetime.Max = units.Limit(10 * time.Minute)
 	none, most := 0, 1
-	s.Workers = []spec.WorkerGroup{{Name: "b", Replicas: &none, MinReplicas: &none, MaxReplicas: &most, NodeResources: small()}}
+	s.Workers = []spec.WorkerGroup{{Name: "b", Replicas: &none, MinReplicas: &none, MaxReplicas: &most, NodeResources: smallNode()}}
 	id, err := l.Launch(ctx, s, launcher.Payload{})
 	if err != nil {
 		t.Fatal(err)
@@ -442,7 +442,7 @@ func (r *restd) away(t *testing.T) {
 		if launcher.ExitCode(err) != runstate.CodeUnreachable {
 			t.Errorf("%s: %v (code %d)", url, err, launcher.ExitCode(err))
 		}
-		if _, err := os.Stat(r.bed.run("rest-away")); !os.IsNotExist(err) {
+		if _, err := os.Stat(r.bed.runDir("rest-away")); !os.IsNotExist(err) {
 			t.Errorf("its directory is left: %v", err)
 		}
 	}

@@ -38,7 +38,7 @@ import (
 // end of the package.
 func TestSlurm(t *testing.T) {
 	pace.Parallel(t)
-	b := start(t, slurmtest.Options{Nodes: 4, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}, Preemption: true, LoginSSH: true})
+	b := newBed(t, slurmtest.Options{Nodes: 4, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}, Preemption: true, LoginSSH: true})
 	// What users set for their own commands is not for ours: squeue would not show our jobs.
 	b.Env = append(b.Env, "SQUEUE_PARTITION=high", "SQUEUE_STATES=SUSPENDED", "SCANCEL_PARTITION=high", "SLURM_TIME_FORMAT=%H")
 	t.Run("Refused", b.refused)
@@ -98,7 +98,7 @@ func (b *bed) refused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			one := 1
-			s := &spec.ClusterSpec{Name: "refused", Ray: spec.Ray{Python: b.python}, Sections: slurmspec.In(&slurmspec.Section{}), Workers: []spec.WorkerGroup{{Name: "w", Replicas: &one, NodeResources: small()}}}
+			s := &spec.ClusterSpec{Name: "refused", Ray: spec.Ray{Python: b.python}, Sections: slurmspec.In(&slurmspec.Section{}), Workers: []spec.WorkerGroup{{Name: "w", Replicas: &one, NodeResources: smallNode()}}}
 			s.Job.Entrypoint = "true"
 			test.change(s)
 			_, err := l.Launch(t.Context(), s, launcher.Payload{})
@@ -145,10 +145,10 @@ func (b *bed) cannotStart(t *testing.T) {
 	})
 }
 
-func (r *begun) notStarted(words string) {
+func (r *watchedRun) notStarted(words string) {
 	r.t.Helper()
 	receipt := r.ended(runstate.CodeStartFailed, "start-failed", words)
-	for _, part := range []string{filepath.Join(r.run(r.id), "slurm.out"), "correct ray.python"} {
+	for _, part := range []string{filepath.Join(r.runDir(r.id), "slurm.out"), "correct ray.python"} {
 		if !strings.Contains(receipt.Exit.Message, part) {
 			r.t.Errorf("%q does not name %s", receipt.Exit.Message, part)
 		}
@@ -293,7 +293,7 @@ func (b *bed) cost(t *testing.T, name string, nodes int) (files []string, reques
 	s := b.named(name, `python -c 'import ray; ray.init(log_to_driver=False, logging_level="ERROR"); print(*sorted(n["NodeManagerHostname"] for n in ray.nodes() if n["Alive"]))'`)
 	s.Sections = slurmspec.In(&slurmspec.Section{Group: slurmspec.Group{Exclusive: &exclusive}})
 	s.Head = spec.Head{}
-	s.Workers = []spec.WorkerGroup{{Name: "w", Replicas: &nodes, NodeResources: small()}}
+	s.Workers = []spec.WorkerGroup{{Name: "w", Replicas: &nodes, NodeResources: smallNode()}}
 	if err := b.ResetRequests(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -306,8 +306,8 @@ func (b *bed) cost(t *testing.T, name string, nodes int) (files []string, reques
 	if requests, err = b.Orders(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	err = filepath.WalkDir(b.run(id), func(path string, _ fs.DirEntry, err error) error {
-		files = append(files, strings.TrimPrefix(path, b.run(id)))
+	err = filepath.WalkDir(b.runDir(id), func(path string, _ fs.DirEntry, err error) error {
+		files = append(files, strings.TrimPrefix(path, b.runDir(id)))
 		return err
 	})
 	if err != nil {
@@ -423,7 +423,7 @@ func (b *bed) killRaylet(t *testing.T, host string) {
 // warned it, which gives the driver its grace, and when a job of higher priority takes the nodes. There the run's status is waiting, and it goes on when it has
 // nodes again; a client that begins to watch only then gets the output of all attempts in their order.
 func (b *bed) preempted(t *testing.T) {
-	g := b.gate(t)
+	g := b.waitFile(t)
 	s := b.named("yields", `[ $RAYCTL_ATTEMPT != 2 ] || trap 'echo saving; sleep 2; echo saved; exit 0' TERM
 echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON in $RAYCTL_OUTPUT_DIR
 case $RAYCTL_ATTEMPT in
@@ -433,7 +433,7 @@ esac
 `+g.wait())
 	s.Lifetime.Queue, s.Lifetime.Max = units.Limit(time.Hour), units.Limit(10*time.Hour) // the end is far: a warning is of preemption
 	s.Job.Grace = durationPtr(time.Minute)
-	output := filepath.Join(b.run("yields"), "output")
+	output := filepath.Join(b.runDir("yields"), "output")
 	want := []string{"attempt 1 because in " + output}
 	for _, line := range []string{"attempt 2", "saving", "saved", "attempt 3", "attempt 4"} {
 		if strings.HasPrefix(line, "attempt") {
@@ -467,7 +467,7 @@ esac
 			t.Errorf("who came late sees %q, want %q", late.Text(), line)
 		}
 	}
-	g.open()
+	g.create()
 	receipt := r.ended(0, "succeeded", "")
 	var causes []string
 	for _, a := range receipt.Attempts {
@@ -521,12 +521,12 @@ func (b *bed) attach(t *testing.T, id launcher.ID) io.Reader {
 // endedBetween: who waits for the next attempt ends as any that waits, by `down` and by its job's being cancelled.
 func (b *bed) endedBetween(t *testing.T) {
 	ended, cancelled := b.begin(t, b.named("between-down", attempts), launcher.Payload{}), b.begin(t, b.named("between-scancel", attempts), launcher.Payload{})
-	for _, r := range []*begun{ended, cancelled} {
+	for _, r := range []*watchedRun{ended, cancelled} {
 		r.until("running", jobRuns)
 	}
 	release := b.preempt(t)
 	defer release()
-	for _, r := range []*begun{ended, cancelled} {
+	for _, r := range []*watchedRun{ended, cancelled} {
 		r.until("waiting again", waitsAgain(2))
 	}
 	b.scancel(t, cancelled.id)

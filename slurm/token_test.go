@@ -18,7 +18,7 @@ func TestWithoutToken(t *testing.T) {
 	for version, want := range map[string]string{"2.46.0": "Ray 2.46.0 has no tokens (2.52 and later have)", "2.60.0": ""} {
 		l := slurm.New(slurm.Config{Dir: filepath.Join(t.TempDir(), "runs")})
 		t.Cleanup(l.Close)
-		s := &spec.ClusterSpec{Name: "open", Ray: spec.Ray{Version: version}, Head: spec.Head{NodeResources: small()}}
+		s := &spec.ClusterSpec{Name: "open", Ray: spec.Ray{Version: version}, Head: spec.Head{NodeResources: smallNode()}}
 		s.Job.Entrypoint = "true"
 		var warned []string
 		if _, err := l.Launch(t.Context(), s, launcher.Payload{Warn: func(text string) { warned = append(warned, text) }}); err == nil {

@@ -41,7 +41,7 @@ func TestOldestVersion(t *testing.T) {
 // the quick part of the suite.
 func differs(t *testing.T, o slurmtest.Options) {
 	o.Nodes, o.GPUs = 3, []slurmtest.GPU{{Type: "h100", Count: 2}}
-	b := start(t, o)
+	b := newBed(t, o)
 	if len(o.Users) > 0 {
 		b = b.as(o.Users[0])
 	}
@@ -55,9 +55,9 @@ func differs(t *testing.T, o slurmtest.Options) {
 func (b *bed) runsOnce(t *testing.T) {
 	s := b.twoGroups()
 	s.Name, s.Job.Entrypoint = "once", "echo it\\'s $RAYCTL_ATTEMPT; exit 3"
-	during, want := func(*begun) {}, "it's 1\n"
+	during, want := func(*watchedRun) {}, "it's 1\n"
 	if b.Options.NFS {
-		b = b.at(b.WithoutLinks(b.user))
+		b = b.at(b.WithoutLinks(b.owner))
 		during, want = b.serverAway(t, s), "1\n2\nit's 2\n"
 	}
 	two := 2
@@ -73,12 +73,12 @@ func (b *bed) runsOnce(t *testing.T) {
 
 // serverAway changes a job so that it waits, and returns what is to be done meanwhile: the NFS server answers nobody for 20 s. Everything waits for it, no end is
 // concluded from that, and there is one driver. Then the job is requeued, where files have one name only: the second attempt has copies of what the first left.
-func (b *bed) serverAway(t *testing.T, s *spec.ClusterSpec) func(*begun) {
-	g := b.gate(t)
+func (b *bed) serverAway(t *testing.T, s *spec.ClusterSpec) func(*watchedRun) {
+	g := b.waitFile(t)
 	drivers := g.path + ".drivers"
 	s.Job.Entrypoint = "echo $RAYCTL_ATTEMPT | tee -a " + drivers + "; " + g.wait() + "; " + s.Job.Entrypoint
 	s.Job.Restarts.NodeFailure = 1 // which a cluster that is taken for lost would use
-	return func(r *begun) {
+	return func(r *watchedRun) {
 		running := r.until("running", jobRuns)
 		b.copied(t, r.id, "1\n")
 		if err := b.FreezeNFS(); err != nil {
@@ -104,7 +104,7 @@ func (b *bed) serverAway(t *testing.T, s *spec.ClusterSpec) func(*begun) {
 		if b.rayToken(t, r.id, "2") == first {
 			t.Error("Ray's token of the second attempt is the first one's")
 		}
-		g.open()
+		g.create()
 		<-r.done
 		if text, err := os.ReadFile(drivers); err != nil || string(text) != "1\n2\n" {
 			t.Errorf("drivers %q, %v", text, err)
@@ -115,7 +115,7 @@ func (b *bed) serverAway(t *testing.T, s *spec.ClusterSpec) func(*begun) {
 // rayToken is Ray's token of an attempt that lives.
 func (b *bed) rayToken(t *testing.T, id launcher.ID, attempt string) string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(b.run(id), attempt, keeper.RayTokenPrefix+"*"))
+	files, err := filepath.Glob(filepath.Join(b.runDir(id), attempt, keeper.RayTokenPrefix+"*"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("%q, %v", files, err)
 	}
@@ -129,7 +129,7 @@ func (b *bed) rayToken(t *testing.T, id launcher.ID, attempt string) string {
 // copies: each file of the run has one name, and the second attempt has what it needs of the first.
 func (b *bed) copies(t *testing.T, id launcher.ID) {
 	t.Helper()
-	err := filepath.WalkDir(b.run(id), func(path string, d os.DirEntry, err error) error {
+	err := filepath.WalkDir(b.runDir(id), func(path string, d os.DirEntry, err error) error {
 		if info, statErr := os.Lstat(path); err == nil && statErr == nil && info.Mode().IsRegular() && info.Sys().(*syscall.Stat_t).Nlink != 1 {
 			t.Errorf("%s has %d names", path, info.Sys().(*syscall.Stat_t).Nlink)
 		}
@@ -139,7 +139,7 @@ func (b *bed) copies(t *testing.T, id launcher.ID) {
 		t.Error(err)
 	}
 	for _, name := range []string{"seed/token", "2/token", "2/driver-1.log"} {
-		if _, err := os.Stat(filepath.Join(b.run(id), name)); err != nil {
+		if _, err := os.Stat(filepath.Join(b.runDir(id), name)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -167,7 +167,7 @@ func (b *bed) extends(t *testing.T, l *slurm.Launcher, id launcher.ID) {
 		}
 		return strings.TrimSpace(out)
 	}
-	administrator := os.Getuid() == 0 && b.user == ""
+	administrator := os.Getuid() == 0 && b.owner == ""
 	before := limit()
 	soon, late := time.Now().Add(2*time.Minute), time.Now().Add(5*time.Hour)
 	if err := l.Extended(t.Context(), id, runstate.Deadlines{Max: &soon}); err != nil || limit() != before {
@@ -189,7 +189,7 @@ func TestEachVersion(t *testing.T) {
 	for _, version := range []string{slurmtest.OldestVersion, slurmtest.DefaultVersion, slurmtest.NewestVersion} {
 		t.Run(version, func(t *testing.T) {
 			pace.Parallel(t)
-			b := start(t, slurmtest.Options{
+			b := newBed(t, slurmtest.Options{
 				Version: version, Nodes: 2, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}, LoginSSH: true, Slurmrestd: os.Getuid() == 0,
 				Settings: map[string]string{"Licenses": "fluent:9", "TrackWCKey": "yes"},
 			})

@@ -65,7 +65,7 @@ func finished(name string) runstate.State {
 
 func testLauncher(t *testing.T) *Launcher {
 	t.Helper()
-	l, err := New(Config{StateDir: t.TempDir(), CacheDir: t.TempDir()}, plain{})
+	l, err := New(Config{StateDir: t.TempDir(), CacheDir: t.TempDir()}, localSubstrate{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func environment(python string, more ...string) []string {
 	return append(env, more...)
 }
 
-// user runs commands in one directory.
+// user runs rayctl as a person does, in one directory.
 type user struct {
 	t      *testing.T
 	python string

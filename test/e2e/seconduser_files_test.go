@@ -31,6 +31,8 @@ func TestSecondUserFiles(t *testing.T) {
 
 	t.Run("refused", func(t *testing.T) {
 		trapIn(common)
+		defer os.Remove(common + "/rayctl.yaml")
+		defer os.Remove(mark)
 		open := own("open")
 		victim.write(open+"/rayctl.yaml", "name: open\n", 0o644)
 		victim.must("chmod 777 " + open)
@@ -77,8 +79,6 @@ func TestSecondUserFiles(t *testing.T) {
 		if !exists(mark) {
 			t.Error("a file that was named is not used: this test would not see what it looks for")
 		}
-		os.Remove(mark)
-		os.Remove(common + "/rayctl.yaml")
 	})
 
 	t.Run("own files work", func(t *testing.T) {

@@ -216,15 +216,30 @@ func (s *site) isShared(shared, printed string) {
 // inAllocation: clusters are steps of an allocation that stays its owner's, one after the other, whatever ends them.
 func (s *site) inAllocation(t *testing.T, python, image string) {
 	a := s.salloc(python)
-	t.Run("Refused", a.refusesHere)
-	t.Run("TwoNodes", func(t *testing.T) { a.twoNodes(t, image) })
-	t.Run("ClientKilled", a.clientKilled)
-	t.Run("Script", a.limitInScript)
-	t.Run("NewJob", a.newJob)
-	t.Run("Interrupted", a.interruptedHere)
-	t.Run("Down", a.downHere)
-	t.Run("KeeperKilled", a.keeperKilled)
+	for _, part := range []struct {
+		name string
+		test func(*testing.T)
+	}{
+		{"Refused", a.refusesHere}, {"TwoNodes", func(t *testing.T) { a.twoNodes(t, image) }}, {"ClientKilled", a.clientKilled}, {"Script", a.limitInScript}, {"NewJob", a.newJob},
+		{"Interrupted", a.interruptedHere}, {"Down", a.downHere}, {"KeeperKilled", a.keeperKilled},
+	} {
+		if !t.Run(part.name, part.test) {
+			a.endAll(t)
+		}
+	}
 	t.Run("AllocationEnds", a.allocationEnds)
+}
+
+// endAll ends the clusters that a failed test has left in the allocation: the next tests look for what they leave themselves.
+func (a *allocation) endAll(t *testing.T) {
+	t.Helper()
+	a.t = t
+	out, _ := a.sh(home.rayctl + " ls --launcher slurm -o name")
+	for _, name := range strings.Fields(out) {
+		if out, code := a.sh(home.rayctl + " down --launcher slurm --now " + name); code != 0 {
+			t.Logf("down %s: code %d, %s", name, code, out)
+		}
+	}
 }
 
 func (s *site) salloc(python string) *allocation {
@@ -649,7 +664,7 @@ func (s *site) logsIn(python string) {
 		s.t.Errorf("without a terminal: %s", out)
 	}
 	contains(s.t, "without a terminal", string(out), "Permission denied (", "on a terminal")
-	password := []answer{{"password: ", func() string { return s.Login.Password }}}
+	password := []reply{{"password: ", func() string { return s.Login.Password }}}
 	asked := s.typed(s.onLogin1("run", "--set", "ray.python="+python, "--", "echo", "logged in"), password)
 	contains(s.t, "the run", asked.String(), "logged in\r\n", "succeeded")
 	next := startScreen(s.t, s.onLogin1("ls"), true) // the connection is still open
@@ -690,14 +705,14 @@ func (s *site) onLogin1(verb string, args ...string) *exec.Cmd {
 	return c
 }
 
-// answer is what a person types when ssh asks.
-type answer struct {
+// reply is what a person types when ssh asks.
+type reply struct {
 	asks  string
 	types func() string
 }
 
 // typed lets somebody at a terminal run a command that asks for these, and succeeds.
-func (s *site) typed(c *exec.Cmd, answers []answer) *screen {
+func (s *site) typed(c *exec.Cmd, answers []reply) *screen {
 	s.t.Helper()
 	asked := startScreen(s.t, c, true)
 	for _, a := range answers {
@@ -711,7 +726,7 @@ func (s *site) typed(c *exec.Cmd, answers []answer) *screen {
 }
 
 // ownConnection: one that the user has opened, typing what is asked for, serves commands without a terminal, and stays.
-func (s *site) ownConnection(config string, answers []answer, verb string, args ...string) {
+func (s *site) ownConnection(config string, answers []reply, verb string, args ...string) {
 	s.t.Helper()
 	s.configureSSH("Host login1\n  ControlPath " + filepath.Join(s.Home(""), ".ssh", "own") + "\n" + config)
 	s.typed(s.Command(s.t.Context(), "", "ssh", "-o", "ControlMaster=yes", "-o", "ControlPersist=yes", "login1", "true"), answers)
@@ -735,7 +750,7 @@ func (s *site) twoFactors(config, python string) {
 		s.t.Errorf("with a key alone: %s", out)
 	}
 	contains(s.t, "with a key alone", string(out), "Permission denied (keyboard-interactive)", "on a terminal")
-	both := []answer{{"Password: ", func() string { return s.Login.Password }}, {"Verification code: ", s.Login.Code}}
+	both := []reply{{"Password: ", func() string { return s.Login.Password }}, {"Verification code: ", s.Login.Code}}
 	s.typed(s.onLogin1("ls"), both)
 	if out, err := s.onLogin1("ls").CombinedOutput(); err != nil { // the connection is still open
 		s.t.Errorf("%v: %s", err, out)
