@@ -8,17 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher/keeper"
-	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/test/needs"
 	"github.com/rayctl/rayctl/test/pace"
 )
-
-var dashboardPort = regexp.MustCompile(`dashboard/dashboard\.py\x00(?s:.*)--port=(23\d\d\d)\x00`)
 
 // TestDashboardPortTaken: with a range of ports the head's are chosen before Ray binds them. Another process takes the dashboard's when it reads it in the command line
 // of the dashboard, which has not listened yet. The cluster is started again with another port, long before lifetime.start has passed.
@@ -39,28 +33,6 @@ func TestDashboardPortTaken(t *testing.T) {
 	if !noted(final, "StartFailed", "the dashboard cannot listen: Address already in use") {
 		t.Errorf("the cause of the second start is not noted: %+v", final.Timeline)
 	}
-}
-
-// TestRayStop: somebody runs `ray stop` on the host, which ends the Rays of all users whose processes it may end; here the driver does it, and sees no other Ray. The
-// node is lost with that cause, and the run begins again, or ends.
-func TestRayStop(t *testing.T) {
-	needs.Root(t)
-	pace.Parallel(t)
-	r := newRig(t, `[ $RAYCTL_ATTEMPT = 1 ] || exit 7; echo stops; ray stop; exec sleep 600`, func(o *keeper.Orders) { o.Job.Restarts.NodeFailure = 1 })
-	r.wrap = []string{"unshare", "--pid", "--fork", "--mount-proc", "--kill-child"}
-	r.start(nil).commit(keeper.Commit{})
-	final := r.result()
-	if final.Exit.Code != 7 || len(final.Attempts) != 2 {
-		t.Errorf("%+v, attempts %+v", final.Exit, final.Attempts)
-	}
-	if !noted(final, "NodeFailure", "was ended by SIGTERM, which rayctl has not sent: `ray stop` or `pkill`") {
-		t.Errorf("the cause is not noted: %+v", final.Timeline)
-	}
-}
-
-// noted reports whether the timeline has an event with that code and words.
-func noted(s *runstate.State, code, words string) bool {
-	return slices.ContainsFunc(s.Timeline, func(e runstate.Event) bool { return e.Code == code && strings.Contains(e.Message, words) })
 }
 
 // takePort binds the port of a dashboard that begins; nil: there is none.
@@ -85,3 +57,5 @@ func takePort(t *testing.T) net.Listener {
 	}
 	return nil
 }
+
+var dashboardPort = regexp.MustCompile(`dashboard/dashboard\.py\x00(?s:.*)--port=(23\d\d\d)\x00`)

@@ -11,22 +11,6 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// warned goes on after SIGTERM until Ray shows its own node draining, as Ray Train's controller does, and has then what the end needs of the head.
-const warned = `import os, signal, sys, time, ray
-ray.init(log_to_driver=False, logging_level=40)
-told = []
-signal.signal(signal.SIGTERM, lambda *_: told.append(time.time()))
-print("ends", os.environ.get("RAYCTL_ENDS_AT"), os.environ.get("MLP_CURRENT_CAPACITY_BLOCK_EXPIRATION_TIMESTAMP"), flush=True)
-draining, here = ray._private.state.state.get_draining_nodes, ray.get_runtime_context().get_node_id()
-early = draining()
-while not told or here not in draining():
-    time.sleep(0.1)
-left = min(draining().values()) / 1000 - told[0]
-print("draining", early, 100 < left < 140, flush=True)
-time.sleep(3)
-print("saved", flush=True)
-`
-
 // A run that a limit ends is announced: by RAYCTL_ENDS_AT from the beginning, and by Ray's drain of its nodes beside SIGTERM. Idle nodes that leave
 // then, and a driver that ends before its grace is over, take no output with them.
 func TestWarned(t *testing.T) {
@@ -59,3 +43,19 @@ func TestWarned(t *testing.T) {
 		t.Errorf("the driver printed %q", log)
 	}
 }
+
+// warned goes on after SIGTERM until Ray shows its own node draining, as Ray Train's controller does, and has then what the end needs of the head.
+const warned = `import os, signal, sys, time, ray
+ray.init(log_to_driver=False, logging_level=40)
+told = []
+signal.signal(signal.SIGTERM, lambda *_: told.append(time.time()))
+print("ends", os.environ.get("RAYCTL_ENDS_AT"), os.environ.get("MLP_CURRENT_CAPACITY_BLOCK_EXPIRATION_TIMESTAMP"), flush=True)
+draining, here = ray._private.state.state.get_draining_nodes, ray.get_runtime_context().get_node_id()
+early = draining()
+while not told or here not in draining():
+    time.sleep(0.1)
+left = min(draining().values()) / 1000 - told[0]
+print("draining", early, 100 < left < 140, flush=True)
+time.sleep(3)
+print("saved", flush=True)
+`
