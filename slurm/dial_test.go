@@ -179,7 +179,7 @@ func (b *bed) forwards(t *testing.T, want string) {
 	if _, err := k.State(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b.Login.Direct.Cut()
+	b.Login.Direct.CutConnections()
 	b.Await(t, "the way to heal", func(ctx context.Context) (bool, error) {
 		_, err := k.State(ctx)
 		return err == nil, err
@@ -230,7 +230,7 @@ echo end of part $part; while [ ! -e %s$part ]; do sleep 0.1; done; done`, parts
 		fmt.Fprintf(&want, "end of part %d\n", part+1)
 	}
 	out := &cutting{cut: func(part int) {
-		b.Login.Direct.Cut()
+		b.Login.Direct.CutConnections()
 		if err := os.WriteFile(fmt.Sprint(flag, part), nil, 0o644); err != nil {
 			t.Error(err)
 		}

@@ -192,7 +192,7 @@ func (r *restd) companion(t *testing.T) {
 	defer root.Files.Close()
 	run, err := root.Run(t.Context(), s.Name)
 	if err == nil {
-		err = run.Look(t.Context())
+		err = run.Read(t.Context())
 	}
 	if err != nil {
 		t.Fatal(err)

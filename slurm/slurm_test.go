@@ -227,8 +227,8 @@ func (b *bed) overSSH(t *testing.T) {
 			watchUntil(t, l, id, func(s launcher.Status) bool {
 				if !cut {
 					cut = true
-					b.Login.Direct.Cut()
-					b.Login.Gateway.Cut()
+					b.Login.Direct.CutConnections()
+					b.Login.Gateway.CutConnections()
 				}
 				return s.Unreachable == "" && s.Reason.Code == "Resources"
 			})

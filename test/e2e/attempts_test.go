@@ -10,8 +10,8 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// TestEarlierAttempts shows the output of each attempt while the run lives, and after it; and gets what its driver left in the output directory. Each attempt is a case
-// of the report.
+// TestEarlierAttempts: `rayctl logs` shows the output of each attempt while the run lives and after its end, and `rayctl cp` copies the output directory of each. Each
+// attempt is a case of the report.
 func TestEarlierAttempts(t *testing.T) {
 	u := newUser(t)
 	u.write("rayctl.yaml", `name: again

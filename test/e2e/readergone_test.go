@@ -10,7 +10,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// TestReaderGone: a run whose reader of stdout has ended continues, and the command has not succeeded.
+// TestReaderGone: when the reader of stdout ends, the run continues, and the command exits with an error.
 func TestReaderGone(t *testing.T) {
 	u := newUser(t)
 	u.write("wd/main.py", strings.Replace(patient, "while True:", "while True:\n    print('step', flush=True)", 1))
