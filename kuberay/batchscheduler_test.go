@@ -44,10 +44,10 @@ func TestBatchScheduler(t *testing.T) {
 	o := options()
 	o.BatchScheduler = true
 	b := bedWith(t, o)
-	s, least, most := job("adopted", waitingDriver), 1, 2
+	s, least, most := named("adopted", waitingDriver), 1, 2
 	s.Workers = []spec.WorkerGroup{{Name: "w", MinReplicas: &least, MaxReplicas: &most, NodeResources: smallNode()}}
-	groups, single := b.run(t, b.l, s), b.run(t, b.l, job("single", waitingDriver))
-	for _, r := range []*running{groups, single} {
+	groups, single := b.begin(t, b.l, s), b.begin(t, b.l, named("single", waitingDriver))
+	for _, r := range []*watchedRun{groups, single} {
 		r.printed(t, "begun\n")
 	}
 	found, err := b.Dynamic.Resource(kubetest.PodGroups).Namespace(b.namespace).List(t.Context(), metav1.ListOptions{})
@@ -63,11 +63,11 @@ func TestBatchScheduler(t *testing.T) {
 	groups.until(t, "the second worker", func(st launcher.Status) bool {
 		return allocation(st, runstate.PurposeElastic).State == runstate.AllocationGranted
 	})
-	for _, r := range []*running{groups, single} {
+	for _, r := range []*watchedRun{groups, single} {
 		b.release(t, r.id)
 		r.wantEnd(t, "succeeded", 0, "begun\ndone\n")
 	}
-	lone := job("lone", "echo never")
+	lone := named("lone", "echo never")
 	lone.Head.Early, lone.Workers = true, s.Workers
 	_, err = b.l.Launch(t.Context(), lone, launcher.Payload{})
 	if launcher.ExitCode(err) != runstate.CodeStartFailed || !strings.Contains(err.Error(), "the head cannot start before the workers: the KubeRay operator runs with --batch-scheduler=volcano") {

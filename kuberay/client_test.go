@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,9 +21,6 @@ import (
 	"github.com/rayctl/rayctl/test/pace"
 )
 
-// launchWrites are those of a launch before its commit: Job, Secret, Service, the Job's release, RayCluster, PodGroup, record.
-const launchWrites = 7
-
 // TestClientDiesBetweenWrites lets clients live for 1 to 7 writes of their launches; after them nothing of theirs reaches Kubernetes any more,
 // as after kill -9. All of it ends by itself, except that a Job that never got a keeper stays, without pods, until somebody's `down` or the
 // next launch of that name: who launches it again waits as long as a client may be alive, and gets it, whatever it was to be.
@@ -39,15 +34,15 @@ func TestClientDiesBetweenWrites(t *testing.T) {
 		b.nothingLeft(t, launcher.ID(name(n)))
 		ctx, die := context.WithCancel(t.Context())
 		defer die()
-		g, done := b.newGate(t), new(atomic.Int32)
+		g, done := b.newAPIProxy(t), new(atomic.Int32)
 		g.set(dieAfter(n, done, die))
 		all.Go(func() {
-			_, err := g.launcher().Launch(ctx, job(name(n), "echo never"), launcher.Payload{})
+			_, err := g.launcher().Launch(ctx, named(name(n), "echo never"), launcher.Payload{})
 			if err == nil || int(done.Load()) != n {
 				t.Errorf("the client that was to die after %d writes died after %d: %v", n, done.Load(), err)
 			}
 			if driver := again[n]; driver != "" {
-				b.launchAgain(t, job(name(n), driver))
+				b.launchAgain(t, named(name(n), driver))
 			}
 		})
 	}
@@ -67,6 +62,9 @@ func TestClientDiesBetweenWrites(t *testing.T) {
 		})
 	}
 }
+
+// launchWrites are those of a launch before its commit: Job, Secret, Service, the Job's release, RayCluster, PodGroup, record.
+const launchWrites = 7
 
 // launchAgain launches a name that a client has left half made.
 func (b bed) launchAgain(t *testing.T, s *spec.ClusterSpec) {
@@ -90,19 +88,19 @@ func (b bed) launchAgain(t *testing.T, s *spec.ClusterSpec) {
 func TestClientDiesWhileCommitting(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
-	s := job("noted", waitingDriver)
+	s := named("noted", waitingDriver)
 	b.nothingLeft(t, "noted")
 	ctx, die := context.WithCancel(t.Context())
 	defer die()
-	g := b.newGate(t)
+	g := b.newAPIProxy(t)
 	g.set(func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
 		switch {
 		case ctx.Err() != nil:
-			cut(w)
+			cutConnection(w)
 		case r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/secrets/noted-rayctl"):
 			pass.ServeHTTP(httptest.NewRecorder(), r)
 			die()
-			cut(w)
+			cutConnection(w)
 		default:
 			pass.ServeHTTP(w, r)
 		}
@@ -131,110 +129,4 @@ func TestClientDiesWhileCommitting(t *testing.T) {
 	first := committed(true, nil)
 	b.killKeeper(t, "noted")
 	committed(true, first)
-}
-
-// dieAfter lets n writes through, one after the other, and nothing after them.
-func dieAfter(n int, done *atomic.Int32, die func()) rule {
-	var one sync.Mutex
-	return func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
-		one.Lock()
-		switch {
-		case int(done.Load()) >= n:
-			one.Unlock()
-			die()
-			cut(w)
-		case writes(r):
-			defer one.Unlock()
-			done.Add(1)
-			pass.ServeHTTP(w, r)
-		default:
-			one.Unlock()
-			pass.ServeHTTP(w, r)
-		}
-	}
-}
-
-// TestBusyAPIServer answers each request at first as an API server does that has too much to do (429 with Retry-After, by priority and
-// fairness), the first change of a Job as one does whose object has changed meanwhile (409), and breaks off the first answer to each other change.
-func TestBusyAPIServer(t *testing.T) {
-	pace.Parallel(t)
-	b := newBed(t)
-	g := b.newGate(t)
-	var mu sync.Mutex
-	asked := map[string]int{}
-	broken := map[string]bool{}
-	busy, conflicts := 0, 0
-	g.set(func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
-		mu.Lock()
-		key := r.Method + " " + r.URL.Path
-		asked[key]++
-		n := asked[key]
-		first := r.Header.Get("Upgrade") == "" && n == 1
-		conflict := r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/jobs/patient") && n == 2
-		breaks := !first && !conflict && writes(r) && !broken[key]
-		switch {
-		case first:
-			busy++
-		case conflict:
-			conflicts++
-		case breaks:
-			broken[key] = true
-		}
-		mu.Unlock()
-		switch {
-		case first:
-			refuse(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests, please try again later")
-		case conflict:
-			refuse(w, http.StatusConflict, metav1.StatusReasonConflict, `Operation cannot be fulfilled on jobs.batch "patient": the object has been modified; please apply your changes to the latest version and try again`)
-		case breaks:
-			cutAnswer(w, r, pass)
-		default:
-			pass.ServeHTTP(w, r)
-		}
-	})
-	l := g.launcher()
-	b.nothingLeft(t, "patient")
-	id, err := l.Launch(t.Context(), job("patient", "sleep 600"), launcher.Payload{})
-	if err != nil {
-		t.Fatalf("launch: %v", err)
-	}
-	if err := l.Terminate(t.Context(), id, launcher.End{Cause: "down", Message: "ended by the test"}); err != nil {
-		t.Errorf("terminate: %v", err)
-	}
-	if r, err := l.Result(t.Context(), id); err != nil || r.Exit.Cause != "down" {
-		t.Errorf("result: %v, %v", r, err)
-	}
-	if busy < 10 || conflicts != 1 || len(broken) < 5 {
-		t.Errorf("%d requests were refused, %d conflicts; answers that broke off: %v", busy, conflicts, slices.Sorted(maps.Keys(broken)))
-	}
-}
-
-// TestOverloadedAPIServer: if the API server is overloaded for long, the error names that as the cause.
-func TestOverloadedAPIServer(t *testing.T) {
-	pace.Parallel(t)
-	b := newBed(t)
-	g := b.newGate(t)
-	g.set(func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
-		if writes(r) {
-			w.Header().Set("Retry-After", "0")
-			refuse(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests, please try again later")
-			return
-		}
-		pass.ServeHTTP(w, r)
-	})
-	_, err := g.launcher().Launch(t.Context(), job("late", "echo never"), launcher.Payload{})
-	if launcher.ExitCode(err) != runstate.CodeUnreachable || !strings.Contains(err.Error(), "too many requests") {
-		t.Errorf("code %d: %v", launcher.ExitCode(err), err)
-	}
-	b.NothingLeft(t, b.namespace, nil)
-}
-
-// credentialsExpire: a client whose credentials expire during its run reports that, and finds the run again with new ones.
-func (g *gate) credentialsExpire(t *testing.T, r *running) {
-	t.Helper()
-	g.set(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
-		refuse(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized")
-	})
-	r.until(t, "word of the credentials", func(st launcher.Status) bool { return strings.Contains(st.Unreachable, "credentials") })
-	g.set(open)
 }

@@ -15,11 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rayctl/rayctl/kuberay"
-	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/kubetest"
 	"github.com/rayctl/rayctl/test/pace"
 )
@@ -33,9 +31,9 @@ func TestCollect(t *testing.T) {
 	b.nothingLeft(t, "dies")
 	ctx, die := context.WithCancel(t.Context())
 	defer die()
-	g := b.newGate(t)
+	g := b.newAPIProxy(t)
 	g.set(dieAfter(3, new(atomic.Int32), die))
-	if _, err := g.launcher().Launch(ctx, job("dies", "echo never"), launcher.Payload{}); err == nil {
+	if _, err := g.launcher().Launch(ctx, named("dies", "echo never"), launcher.Payload{}); err == nil {
 		t.Fatal("the client lives")
 	}
 	want := []launcher.Collected{
@@ -94,11 +92,4 @@ func (b bed) waitingRecord(t *testing.T, id launcher.ID) {
 		}
 		return nil
 	})
-}
-
-// headless is a job whose head finds no node: only the keeper runs, and starts no Ray.
-func headless(name string) *spec.ClusterSpec {
-	s := job(name, "echo never")
-	s.Head.Sections = kuberayspec.PatchIn(spec.Object{"spec": map[string]any{"nodeSelector": map[string]any{"rayctl.test/none": "here"}}})
-	return s
 }

@@ -12,36 +12,14 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
-	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/kubetest"
 )
 
-// findings are doctor's checks by name.
-func findings(t *testing.T, l *kuberay.Launcher, s *spec.ClusterSpec) map[string]launcher.Check {
-	t.Helper()
-	out := map[string]launcher.Check{}
-	for _, c := range l.Check(t.Context(), s) {
-		out[c.Name] = c
-	}
-	return out
-}
-
-// fails expects a check to fail with this reason.
-func fails(t *testing.T, checks map[string]launcher.Check, name, why string) {
-	t.Helper()
-	if c := checks[name]; c.OK || !strings.Contains(c.Detail+" "+c.Hint, why) {
-		t.Errorf("%s: %+v, want a failure with %q", name, c, why)
-	}
-}
-
-// noRuns is a volume of a claim that does not exist.
-var noRuns = map[string]any{"name": "runs", "persistentVolumeClaim": map[string]any{"claimName": "no-runs"}}
-
 // TestDoctor: on a whole Kubernetes all is well, and nothing stays of what was tried; each thing that is wrong is found.
 func TestDoctor(t *testing.T) {
 	b := newBed(t)
-	t.Run("well", func(t *testing.T) {
+	t.Run("nothing missing", func(t *testing.T) {
 		s := smallSpec()
 		worker := smallNode()
 		worker.GPUs = 5 // of the 8 that all nodes have together
@@ -66,7 +44,7 @@ func TestDoctor(t *testing.T) {
 		}
 		b.NothingLeft(t, b.namespace, nil)
 	})
-	t.Run("wishes", func(t *testing.T) {
+	t.Run("cannot be met", func(t *testing.T) {
 		s := smallSpec()
 		worker := smallNode()
 		worker.GPUs = 9
@@ -153,10 +131,13 @@ func TestDoctor(t *testing.T) {
 	})
 	t.Run("operator", func(t *testing.T) {
 		b.StopOperator(t)
+		defer b.StartOperator(t)
 		fails(t, findings(t, b.l, nil), "KubeRay", "the operator did nothing")
-		b.StartOperator(t)
 	})
 }
+
+// noRuns is a volume of a claim that does not exist.
+var noRuns = map[string]any{"name": "runs", "persistentVolumeClaim": map[string]any{"claimName": "no-runs"}}
 
 // closedQueue makes a queue and closes it, as `vcctl queue operate` does.
 func closedQueue(t *testing.T, b bed, name string) {

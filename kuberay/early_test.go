@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
@@ -37,16 +37,25 @@ func TestEarly(t *testing.T) {
 	t.Run("QueueLimit", limited)
 }
 
-// aliveNodes prints how many nodes Ray has.
-const aliveNodes = `python -c 'import ray; ray.init(log_to_driver=False, logging_level="ERROR"); print("nodes:", sum(n["Alive"] for n in ray.nodes()), flush=True)'`
-
-// untilGo is a command that waits for bed.release.
-const untilGo = "until [ -e /tmp/go ]; do sleep 0.2; done"
+// earlyQueueLimit: lifetime.queue counts for the gang from the head's start. What it returns waits for it to pass.
+func (b bed) earlyQueueLimit(t *testing.T) func(t *testing.T) {
+	t.Helper()
+	s := b.early(t, "patient", "", "echo never")
+	s.Lifetime.Queue = units.Limit(2 * time.Minute) // also for the head, behind other tests' pods
+	r := b.begin(t, b.l, s)
+	r.until(t, "waiting for its gang", gangWaits)
+	return func(t *testing.T) {
+		if e := r.wantEnd(t, "queue", runstate.CodeQueueTimeout, ""); !strings.Contains(e.Message, "the gang waits") {
+			t.Errorf("%+v", e)
+		}
+		r.wantNoGang(t)
+	}
+}
 
 // early is a cluster whose gang, two unlike workers, waits in a queue that has no room.
 func (b bed) early(t *testing.T, name, prepare, entrypoint string) *spec.ClusterSpec {
 	t.Helper()
-	s := job(name, entrypoint)
+	s := named(name, entrypoint)
 	s.Job.Prepare = prepare
 	s.Head.Early = true
 	one := smallNode()
@@ -57,39 +66,29 @@ func (b bed) early(t *testing.T, name, prepare, entrypoint string) *spec.Cluster
 	return s
 }
 
-// widen gives a queue room.
-func (b bed) widen(t *testing.T, queue string) {
-	t.Helper()
-	wide := []byte(`{"spec": {"capability": {"cpu": "100"}}}`)
-	if _, err := b.Dynamic.Resource(kubetest.Queues).Patch(t.Context(), queue, types.MergePatchType, wide, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// allocation is the newest one of a purpose; of none, one without a state.
-func allocation(s launcher.Status, purpose string) (found runstate.Allocation) {
-	for _, a := range s.Allocations {
-		if a.Purpose == purpose {
-			found = a
-		}
-	}
-	return found
-}
-
 // gangWaits: the head is there, and the gang is queued for Volcano's reason.
 func gangWaits(st launcher.Status) bool {
 	return st.Phase == runstate.Queued && st.Reason.Code == "QueueFull" && allocation(st, runstate.PurposeGang).State == "queued"
 }
 
-func preparing(st launcher.Status) bool {
-	return gangWaits(st) && strings.HasPrefix(st.Reason.Message, "job.prepare runs; the gang waits in queue ") && strings.Contains(st.Reason.Message, "insufficient cpu")
+// wantNoGang: the workers never had nodes, and are not charged.
+func (r *watchedRun) wantNoGang(t *testing.T) {
+	t.Helper()
+	for _, a := range r.status.Allocations {
+		if a.Purpose == runstate.PurposeGang && (a.Granted != nil || a.State != "released") || a.Purpose == runstate.PurposeHead && a.Granted == nil {
+			t.Errorf("%+v", a)
+		}
+	}
+	if u := r.outcome.Receipt.Usage; u.Nodes != 1 {
+		t.Errorf("%+v", u)
+	}
 }
 
 // earlyKeeperLost: job.prepare goes on and its output is shown while the gang waits, also where the keeper's pod is lost meanwhile; the next keeper charges head and gang
 // from their own grants.
 func (b bed) earlyKeeperLost(t *testing.T) {
 	s := b.early(t, "early", "echo weights; "+untilGo, aliveNodes)
-	r := b.run(t, b.l, s)
+	r := b.begin(t, b.l, s)
 	r.until(t, "preparing", preparing)
 	r.printed(t, "weights\n")
 	if n := b.scheduled(t, r.id); n != 1 {
@@ -113,6 +112,16 @@ func (b bed) earlyKeeperLost(t *testing.T) {
 	}
 }
 
+// untilGo is a command that waits for bed.release.
+const untilGo = "until [ -e /tmp/go ]; do sleep 0.2; done"
+
+// aliveNodes prints how many nodes Ray has.
+const aliveNodes = `python -c 'import ray; ray.init(log_to_driver=False, logging_level="ERROR"); print("nodes:", sum(n["Alive"] for n in ray.nodes()), flush=True)'`
+
+func preparing(st launcher.Status) bool {
+	return gangWaits(st) && strings.HasPrefix(st.Reason.Message, "job.prepare runs; the gang waits in queue ") && strings.Contains(st.Reason.Message, "insufficient cpu")
+}
+
 // earlyElastic: the driver begins with the head, after job.prepare; the least of an elastic group is the gang, and what the driver asks for beyond it follows.
 func (b bed) earlyElastic(t *testing.T) {
 	s := b.early(t, "growing", "echo weights", aliveNodes+"; "+untilGo+"; "+`exec python -c '
@@ -128,7 +137,7 @@ while True:
 	w.Replicas, w.MinReplicas, w.MaxReplicas = &least, &least, &most
 	w.Resources = map[string]float64{"w": 1}
 	s.Workers = s.Workers[:1]
-	r := b.run(t, b.l, s)
+	r := b.begin(t, b.l, s)
 	r.until(t, "driving", func(st launcher.Status) bool {
 		return gangWaits(st) && strings.HasPrefix(st.Reason.Message, "the driver runs; the gang waits")
 	})
@@ -156,7 +165,7 @@ test $RAYCTL_ATTEMPT = 2 || exec sleep 600
 `+stoppingDriver, "echo never")
 	grace := units.Duration(time.Minute) // for so long the evicted head drains, though nothing runs there any more
 	s.Job.Grace = &grace
-	r := b.run(t, b.l, s)
+	r := b.begin(t, b.l, s)
 	r.until(t, "preparing", preparing)
 	r.printed(t, "prepares 1 because")
 	b.evict(t, "ray.io/cluster=comeback,ray.io/node-type=head")
@@ -181,7 +190,7 @@ test $RAYCTL_ATTEMPT = 2 || exec sleep 600
 func (b bed) earlyPrepareFails(t *testing.T) {
 	s := b.early(t, "unprepared", untilGo+"; echo no such model; exit 9", "echo never")
 	s.Job.Restarts.Driver = 3
-	r := b.run(t, b.l, s)
+	r := b.begin(t, b.l, s)
 	r.until(t, "preparing", preparing)
 	b.release(t, r.id)
 	e, receipt := r.wantEnd(t, "prepare-failed", 9, "==> job.prepare <==\nno such model\n"), r.outcome.Receipt
@@ -191,30 +200,58 @@ func (b bed) earlyPrepareFails(t *testing.T) {
 	r.wantNoGang(t)
 }
 
-// earlyQueueLimit: lifetime.queue counts for the gang from the head's start. What it returns waits for it to pass.
-func (b bed) earlyQueueLimit(t *testing.T) func(t *testing.T) {
-	t.Helper()
-	s := b.early(t, "patient", "", "echo never")
-	s.Lifetime.Queue = units.Limit(2 * time.Minute) // also for the head, behind other tests' pods
-	r := b.run(t, b.l, s)
+// earlyRazed: somebody deletes the RayCluster while the gang waits: head and gang end.
+func (b bed) earlyRazed(t *testing.T) {
+	r := b.begin(t, b.l, b.early(t, "razed", "", "echo never"))
 	r.until(t, "waiting for its gang", gangWaits)
-	return func(t *testing.T) {
-		if e := r.wantEnd(t, "queue", runstate.CodeQueueTimeout, ""); !strings.Contains(e.Message, "the gang waits") {
-			t.Errorf("%+v", e)
-		}
-		r.wantNoGang(t)
-	}
+	must(t, b.Dynamic.Resource(kubetest.RayClusters).Namespace(b.namespace).Delete(t.Context(), "razed", metav1.DeleteOptions{}))
+	b.wantLost(t, r, "RayCluster was deleted")
 }
 
-// wantNoGang: the workers never had nodes, and are not charged.
-func (r *running) wantNoGang(t *testing.T) {
+// wantLost: a cluster that was deleted while its gang waited is lost, and nothing of it is left.
+func (b bed) wantLost(t *testing.T, r *watchedRun, why string) {
 	t.Helper()
+	if e := r.wantEnd(t, "lost", runstate.CodeLost, ""); !strings.Contains(e.Message, why) {
+		t.Errorf("%+v", e)
+	}
 	for _, a := range r.status.Allocations {
-		if a.Purpose == runstate.PurposeGang && (a.Granted != nil || a.State != "released") || a.Purpose == runstate.PurposeHead && a.Granted == nil {
+		if a.Purpose == runstate.PurposeGang && a.Granted != nil {
 			t.Errorf("%+v", a)
 		}
 	}
-	if u := r.outcome.Receipt.Usage; u.Nodes != 1 {
-		t.Errorf("%+v", u)
+	if left := b.left(t, r.id); len(left) > 0 {
+		t.Errorf("left: %v", left)
 	}
+}
+
+// earlyForgotten: the same with the keeper's Job. The end comes when the kubelet has looked at the record's pod again.
+func (b bed) earlyForgotten(t *testing.T) {
+	r := b.begin(t, b.l, b.early(t, "forgotten", "", "echo never"))
+	r.until(t, "waiting for its gang", gangWaits)
+	background := metav1.DeletePropagationBackground
+	must(t, b.Core.BatchV1().Jobs(b.namespace).Delete(t.Context(), "forgotten", metav1.DeleteOptions{PropagationPolicy: &background}))
+	b.wantLost(t, r, "the keeper was deleted")
+}
+
+// earlyHeadLost: the head's pod is deleted in the moment when the first worker gets its node: the next attempt has another head, and a whole gang.
+func (b bed) earlyHeadLost(t *testing.T) {
+	s := b.early(t, "beheaded", "", "echo attempt $RAYCTL_ATTEMPT; "+aliveNodes)
+	s.Job.Restarts.NodeFailure = 1
+	r := b.begin(t, b.l, s)
+	r.until(t, "waiting for its gang", func(st launcher.Status) bool {
+		return gangWaits(st) && allocation(st, runstate.PurposeHead).State == runstate.AllocationGranted
+	})
+	workers, err := b.Core.CoreV1().Pods(b.namespace).Watch(t.Context(), metav1.ListOptions{LabelSelector: "ray.io/cluster=beheaded,ray.io/node-type=worker"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer workers.Stop()
+	b.widen(t, kuberayspec.Of(s).Queue)
+	for change := range workers.ResultChan() {
+		if pod, ok := change.Object.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
+			break
+		}
+	}
+	b.DeletePods(t, b.namespace, "ray.io/cluster=beheaded,ray.io/node-type=head", 0)
+	r.wantEnd(t, "succeeded", 0, "attempt 2\nnodes: 3\n")
 }

@@ -13,10 +13,8 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/kubetest"
 	"github.com/rayctl/rayctl/test/pace"
 )
@@ -214,27 +212,4 @@ func (b bed) awaitFile(t *testing.T, id launcher.ID, name, want string) {
 func (b bed) groupsApart(t *testing.T) {
 	pace.Parallel(t)
 	b.wantApart(t)
-}
-
-// wantApart: workers of one group beyond its least never stand in for those that another lacks: no pod gets a node, though as many as the gang has would fit.
-func (b bed) wantApart(t *testing.T) {
-	t.Helper()
-	s, least, two, three := job("apart", "echo never"), 1, 2, 3
-	lacking := smallNode()
-	lacking.Sections = kuberayspec.PatchIn(spec.Object{"spec": map[string]any{"nodeSelector": map[string]any{"rayctl.test/none": "here"}}})
-	s.Workers = []spec.WorkerGroup{
-		{Name: "many", MinReplicas: &least, Replicas: &three, NodeResources: smallNode()},
-		{Name: "lacking", Replicas: &two, NodeResources: lacking},
-	}
-	r := b.run(t, b.l, s)
-	r.until(t, "a reason to wait", func(st launcher.Status) bool {
-		return st.Phase == runstate.Queued && strings.Contains(st.Reason.Message, "the gang does not fit yet")
-	})
-	if n := b.scheduled(t, r.id); n != 0 {
-		t.Errorf("%d pods have a node", n)
-	}
-	if err := b.l.Terminate(t.Context(), r.id, launcher.End{Cause: "down"}); err != nil {
-		t.Error(err)
-	}
-	<-r.done
 }

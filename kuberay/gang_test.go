@@ -3,10 +3,8 @@ package kuberay_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/conformance"
@@ -19,12 +17,12 @@ import (
 // waits whole, with a reason; then the other runs.
 func TestGang(t *testing.T) {
 	b := newBed(t)
-	var gangs []*running
+	var gangs []*watchedRun
 	for _, name := range []string{"one", "two"} {
-		s, n, worker := job(name, waitingDriver), 5, smallNode()
+		s, n, worker := named(name, waitingDriver), 5, smallNode()
 		worker.GPUs = 1
 		s.Workers = []spec.WorkerGroup{{Name: "w", Replicas: &n, NodeResources: worker}}
-		gangs = append(gangs, b.run(t, b.l, s))
+		gangs = append(gangs, b.begin(t, b.l, s))
 	}
 	runs, waits := gangs[0], gangs[1]
 	runs.awaitOne(t, waits)
@@ -52,7 +50,7 @@ func TestGang(t *testing.T) {
 }
 
 // awaitOne waits until the driver of this run or of the other has begun.
-func (r *running) awaitOne(t *testing.T, other *running) {
+func (r *watchedRun) awaitOne(t *testing.T, other *watchedRun) {
 	t.Helper()
 	for {
 		mine, theirs := r.change(func() {}), other.change(func() {})
@@ -70,17 +68,5 @@ func (r *running) awaitOne(t *testing.T, other *running) {
 	}
 }
 
-// scheduled counts the Ray pods of a cluster that have a node.
-func (b bed) scheduled(t *testing.T, id launcher.ID) (n int) {
-	t.Helper()
-	pods, err := b.Core.CoreV1().Pods(b.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "ray.io/cluster=" + string(id)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range pods.Items {
-		if p.Spec.NodeName != "" && p.Status.Phase != corev1.PodFailed {
-			n++
-		}
-	}
-	return n
-}
+// hasPrinted reports whether the driver's output has the text.
+func (r *watchedRun) hasPrinted(text string) bool { return strings.Contains(r.printedSoFar(), text) }

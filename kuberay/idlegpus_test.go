@@ -20,9 +20,9 @@ PATH=/tmp/smi:$PATH
 func TestIdleGPUs(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
-	s := job("wastes", "echo begun; exec sleep 100000")
+	s := named("wastes", "echo begun; exec sleep 100000")
 	s.Head.GPUs, s.Setup, s.Lifetime.IdleGPU = 1, idleSMI, units.Limit(10*time.Second)
-	r := b.run(t, b.l, s)
+	r := b.begin(t, b.l, s)
 	e := r.wantEnd(t, runstate.CauseIdleGPU, runstate.CodeGPUsIdle, "begun\n")
 	if e.Message != "all GPUs did nothing for 10s (lifetime.idleGpu)" {
 		t.Errorf("%+v", e)

@@ -42,7 +42,7 @@ func (m *making) awaitKeeper(ctx context.Context, enough func(*observe.Snapshot)
 	wait := observe.KeeperWait{Plan: m.p, Begun: m.begun}
 	for {
 		o := live.Snapshot()
-		why, err := wait.Look(o)
+		why, err := wait.WaitsFor(o)
 		if err != nil {
 			return err
 		}

@@ -70,7 +70,7 @@ func withWorker(s *spec.ClusterSpec) *spec.ClusterSpec {
 // nothing is left.
 func (b bed) kueueEarlyHead(t *testing.T) {
 	const held = "the head cannot start before the workers: Kueue holds RayClusters in namespace "
-	s := withWorker(job("held", "echo never"))
+	s := withWorker(named("held", "echo never"))
 	s.Head.Early = true
 	fails(t, findings(t, b.l, s), "pods of the cluster", held)
 	_, err := b.l.Launch(t.Context(), s, launcher.Payload{})
@@ -80,7 +80,7 @@ func (b bed) kueueEarlyHead(t *testing.T) {
 
 // kueueElastic: Kueue admits no RayCluster with an autoscaler (unless its ElasticJobsViaWorkloadSlices is on).
 func (b bed) kueueElastic(t *testing.T) {
-	s := withWorker(job("elastic", "echo never"))
+	s := withWorker(named("elastic", "echo never"))
 	least, most := 1, 2
 	s.Workers[0].MinReplicas, s.Workers[0].MaxReplicas = &least, &most
 	const said = "a kueue managed job can use autoscaling only when"
@@ -94,11 +94,11 @@ func (b bed) kueueElastic(t *testing.T) {
 // keeper's Job as soon as it is there, and its pod waits for what the launch makes next, so that none fails. Each cluster runs, one after the other, once Kueue has taken
 // the quota back from the first, which waits for it again, and has its next attempt when Kueue gives it back.
 func (b bed) kueueFull(t *testing.T) {
-	first := b.run(t, b.l, withWorker(job("first", waitingDriver)))
+	first := b.begin(t, b.l, withWorker(named("first", waitingDriver)))
 	first.printed(t, "begun\n")
-	var next []*running
+	var next []*watchedRun
 	for i := range 2 {
-		next = append(next, b.run(t, b.l, withWorker(job(fmt.Sprintf("next-%d", i), "echo admitted"))))
+		next = append(next, b.begin(t, b.l, withWorker(named(fmt.Sprintf("next-%d", i), "echo admitted"))))
 	}
 	for _, r := range next {
 		r.until(t, "Kueue's reason", waitsForKueue)
@@ -131,7 +131,7 @@ func waitsForKueue(st launcher.Status) bool {
 }
 
 // wantNoGangs expects no gang's object, which would take room for pods that Kueue has not admitted.
-func (b bed) wantNoGangs(t *testing.T, runs ...*running) {
+func (b bed) wantNoGangs(t *testing.T, runs ...*watchedRun) {
 	t.Helper()
 	for _, r := range runs {
 		if left := b.list(t, podGroups, r.id); len(left) > 0 {
@@ -141,7 +141,7 @@ func (b bed) wantNoGangs(t *testing.T, runs ...*running) {
 }
 
 // wantListed expects of `ls` the reason that status has.
-func (b bed) wantListed(t *testing.T, waiting ...*running) {
+func (b bed) wantListed(t *testing.T, waiting ...*watchedRun) {
 	t.Helper()
 	all, err := b.l.List(t.Context(), launcher.Selector{Whole: true})
 	if err != nil {
@@ -166,7 +166,7 @@ func (b bed) wantOnePod(t *testing.T, jobs ...string) {
 }
 
 // setActive has Kueue evict a cluster that runs, as for one of higher priority, or admit it again.
-func (b bed) setActive(t *testing.T, r *running, active bool) {
+func (b bed) setActive(t *testing.T, r *watchedRun, active bool) {
 	t.Helper()
 	resource, _ := schema.ParseResourceArg("workloads.v1beta2.kueue.x-k8s.io")
 	workloads := b.Dynamic.Resource(*resource).Namespace(b.namespace)
@@ -188,12 +188,12 @@ var podGroups = schema.GroupVersionResource{Group: "scheduling.volcano.sh", Vers
 
 // kueueHoldsAll: where Kueue holds all Jobs, those of keeper and record are in their cluster's queue.
 func (b bed) kueueHoldsAll(t *testing.T) {
-	b.run(t, b.l, queued("whole", "echo ran")).wantEnd(t, "succeeded", 0, "ran\n")
+	b.begin(t, b.l, queued("whole", "echo ran")).wantEnd(t, "succeeded", 0, "ran\n")
 }
 
 // queued is a cluster that names its queue.
 func queued(name, entrypoint string) *spec.ClusterSpec {
-	s := withWorker(job(name, entrypoint))
+	s := withWorker(named(name, entrypoint))
 	s.Labels = map[string]string{"kueue.x-k8s.io/queue-name": inQueue}
 	return s
 }
@@ -208,7 +208,7 @@ func unqueued(name string) *spec.ClusterSpec {
 // kueueNoQueue: where Kueue holds all Jobs and nothing names a queue, the launch is refused with Kueue's setting and the key that helps, before it makes anything.
 func (b bed) kueueNoQueue(t *testing.T) {
 	const said = "Kueue holds all jobs of namespace "
-	s := withWorker(job("unnamed", "echo never"))
+	s := withWorker(named("unnamed", "echo never"))
 	fails(t, findings(t, b.l, spec.Copy(s)), "Kueue", said)
 	_, err := b.l.Launch(t.Context(), s, launcher.Payload{})
 	wantRefusal(t, err, runstate.CodeStartFailed, said+b.namespace+" (manageJobsWithoutQueueName)", "set the label kueue.x-k8s.io/queue-name in labels")
@@ -263,10 +263,10 @@ func (b bed) dieInQueue(t *testing.T, name string) {
 	ctx, die := context.WithCancel(t.Context())
 	defer die()
 	b.nothingLeft(t, launcher.ID(name))
-	g := b.newGate(t)
+	g := b.newAPIProxy(t)
 	g.set(func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
 		if ctx.Err() != nil {
-			cut(w)
+			cutConnection(w)
 			return
 		}
 		pass.ServeHTTP(w, r)

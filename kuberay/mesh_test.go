@@ -24,7 +24,7 @@ with socket.create_server(("", 8265)) as server:
 func TestMeshRefuses(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
-	s := job("meshed", "echo never")
+	s := named("meshed", "echo never")
 	s.Sections = kuberayspec.In(&kuberayspec.Section{Patch: spec.Object{"spec": map[string]any{"headGroupSpec": map[string]any{"rayStartParams": map[string]any{"dashboard-port": "8266"}}}}})
 	s.Head.Sections = kuberayspec.PatchIn(spec.Object{"spec": map[string]any{"containers": []any{map[string]any{
 		"name": "istio-proxy", "image": "rayproject/ray:2.60.0", "command": []any{"python3", "-c", resetting},
@@ -34,7 +34,7 @@ func TestMeshRefuses(t *testing.T) {
 	if c := findings(t, b.l, s)["mesh"]; !c.OK || !strings.HasPrefix(c.Detail, "the head's pod has the container istio-proxy, and the keeper's has not") || !strings.HasSuffix(c.Detail, answer) {
 		t.Errorf("doctor: %+v", c)
 	}
-	r := b.run(t, b.l, s)
+	r := b.begin(t, b.l, s)
 	r.until(t, "the mesh's refusal", func(st launcher.Status) bool {
 		return st.Reason.Code == "MeshRefuses" && strings.Contains(st.Reason.Message, "the container istio-proxy of the head's pod meshed-head") &&
 			st.Reason.Hint == answer

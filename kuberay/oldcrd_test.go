@@ -26,7 +26,7 @@ func TestOldCRD(t *testing.T) {
 		t.Errorf("doctor: %+v", doctor)
 	}
 	// Ray's own client has the token from the environment; without it the dashboard refuses.
-	r := b.run(t, b.l, job("old", `python -c '
+	r := b.begin(t, b.l, named("old", `python -c '
 import os, urllib.request, urllib.error
 try:
     urllib.request.urlopen("http://127.0.0.1:8265/api/version")

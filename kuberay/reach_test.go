@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,74 +23,18 @@ import (
 	"github.com/rayctl/rayctl/test/kubetest"
 )
 
-// Rules that differ in how a pod may be reached.
-var (
-	spdyOnly  = permit("pods/portforward", "create")
-	proxyOnly = permit("services/proxy", "get", "create", "update")
-)
-
-// websocketOnly is the rule for websockets, which from Kubernetes 1.35 on (AuthorizePodWebsocketUpgradeCreatePermission) is that for both.
-func (b bed) websocketOnly(t *testing.T) rbacv1.PolicyRule {
-	t.Helper()
-	version, err := b.Core.Discovery().ServerVersion()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if minor, err := strconv.Atoi(version.Minor); err != nil || minor >= 35 {
-		return permit("pods/portforward", "get", "create")
-	}
-	return permit("pods/portforward", "get")
-}
-
-func permit(resource string, verbs ...string) rbacv1.PolicyRule {
-	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: verbs}
-}
-
-// reachingBy is the guide's Role with another way to pods.
-func reachingBy(t *testing.T, way ...rbacv1.PolicyRule) []rbacv1.PolicyRule {
-	t.Helper()
-	rules := slices.DeleteFunc(minimalRole(t), func(r rbacv1.PolicyRule) bool { return r.Resources[0] == "pods/portforward" })
-	return append(rules, way...)
-}
-
-// launched is a cluster without a job that is ready.
-func (b bed) launched(t *testing.T, name string) launcher.ID {
-	t.Helper()
-	s := smallSpec()
-	s.Name = name
-	b.nothingLeft(t, launcher.ID(name))
-	id, err := b.l.Launch(t.Context(), s, launcher.Payload{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	statuses, err := b.l.Watch(ctx, id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	last := launcher.Status{}
-	for last = range statuses {
-		if last.Phase == runstate.Ready {
-			return id
-		}
-	}
-	t.Fatalf("%s did not become ready: %+v", id, last)
-	return ""
-}
-
-// TestWays reaches one cluster in every way there is, by what the user may do.
-func TestWays(t *testing.T) {
+// TestReach reaches one cluster by each connection that there is, as the user's permissions allow.
+func TestReach(t *testing.T) {
 	b := newBed(t)
-	id := b.launched(t, "ways")
+	id := b.launched(t, "reached")
 	all := map[string]*kuberay.Launcher{}
 	for _, way := range []struct {
 		via string
 		may rbacv1.PolicyRule
 	}{{"port-forward (websocket)", b.websocketOnly(t)}, {"port-forward (SPDY)", spdyOnly}, {"the API server's proxy", proxyOnly}} {
+		l := kuberay.New(kuberay.Config{Kubeconfig: b.LimitedKubeconfig(t, b.namespace, reachingBy(t, way.may)...)})
+		all[way.via] = l
 		t.Run(way.via, func(t *testing.T) {
-			l := kuberay.New(kuberay.Config{Kubeconfig: b.LimitedKubeconfig(t, b.namespace, reachingBy(t, way.may)...)})
-			all[way.via] = l
 			for _, target := range []launcher.Target{launcher.Dashboard, launcher.Keeper} {
 				e, err := l.Dial(t.Context(), id, target)
 				if err != nil {
@@ -126,6 +69,45 @@ func TestWays(t *testing.T) {
 	t.Run("terminal", func(t *testing.T) { terminaltest.OnTerminal(t, b.l, id) })
 	t.Run("from inside", func(t *testing.T) { fromInside(t, b, id) })
 	t.Run("healing", func(t *testing.T) { heal(t, b, id, all) })
+}
+
+// launched is a cluster without a job that is ready.
+func (b bed) launched(t *testing.T, name string) launcher.ID {
+	t.Helper()
+	s := smallSpec()
+	s.Name = name
+	b.nothingLeft(t, launcher.ID(name))
+	id, err := b.l.Launch(t.Context(), s, launcher.Payload{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	statuses, err := b.l.Watch(ctx, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := launcher.Status{}
+	for last = range statuses {
+		if last.Phase == runstate.Ready {
+			return id
+		}
+	}
+	t.Fatalf("%s did not become ready: %+v", id, last)
+	return ""
+}
+
+// websocketOnly is the rule for websockets, which from Kubernetes 1.35 on (AuthorizePodWebsocketUpgradeCreatePermission) is that for both.
+func (b bed) websocketOnly(t *testing.T) rbacv1.PolicyRule {
+	t.Helper()
+	version, err := b.Core.Discovery().ServerVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if minor, err := strconv.Atoi(version.Minor); err != nil || minor >= 35 {
+		return permit("pods/portforward", "get", "create")
+	}
+	return permit("pods/portforward", "get")
 }
 
 // useDashboard uploads a package larger than any buffer, runs a job and reads its output, byte for byte.
@@ -169,46 +151,6 @@ func dashboard(t *testing.T, l launcher.Launcher, id launcher.ID) (*dashboardcli
 		t.Fatal(err)
 	}
 	return c, func() { c.Close(); e.Close() }
-}
-
-// heal cuts every way: the keeper's pod goes and another one comes, and the API server, through which they lead, is killed. The same
-// endpoints work again.
-func heal(t *testing.T, b bed, id launcher.ID, all map[string]*kuberay.Launcher) {
-	check := map[string]func(context.Context) error{}
-	for via, l := range all {
-		e, err := l.Dial(t.Context(), id, launcher.Keeper)
-		if err != nil {
-			t.Fatal(err)
-		}
-		k := launcher.KeeperClient(e)
-		defer k.Close()
-		check[via] = func(ctx context.Context) error { _, err := k.State(ctx); return err }
-	}
-	answered := func(after string) {
-		for via, ask := range check {
-			kubetest.Await(t, "an answer by "+via+" after "+after, ask)
-		}
-	}
-	answered("nothing")
-	keeper := func() (uid string) {
-		pods, err := b.Core.CoreV1().Pods(b.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "rayctl.io/role=keeper,rayctl.io/name=" + string(id)})
-		if err != nil || len(pods.Items) == 0 {
-			return ""
-		}
-		return string(pods.Items[0].UID)
-	}
-	before := keeper()
-	b.killKeeper(t, id)
-	kubetest.Await(t, "another keeper", func(context.Context) error {
-		if now := keeper(); now == "" || now == before {
-			return errors.New("there is none")
-		}
-		return nil
-	})
-	answered("the loss of the keeper's pod")
-	b.StopAPIServer(t)
-	b.StartAPIServer(t)
-	answered("the restart of the API server")
 }
 
 // fromInside runs rayctl in a pod of the same Kubernetes, with the pod's own service account, which may not reach pods through the API server.
@@ -261,4 +203,44 @@ func bind(t *testing.T, b bed, rules []rbacv1.PolicyRule) {
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// heal cuts every way: the keeper's pod goes and another one comes, and the API server, through which they lead, is killed. The same
+// endpoints work again.
+func heal(t *testing.T, b bed, id launcher.ID, all map[string]*kuberay.Launcher) {
+	check := map[string]func(context.Context) error{}
+	for via, l := range all {
+		e, err := l.Dial(t.Context(), id, launcher.Keeper)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := launcher.KeeperClient(e)
+		defer k.Close()
+		check[via] = func(ctx context.Context) error { _, err := k.State(ctx); return err }
+	}
+	answered := func(after string) {
+		for via, ask := range check {
+			kubetest.Await(t, "an answer by "+via+" after "+after, ask)
+		}
+	}
+	answered("nothing")
+	keeper := func() (uid string) {
+		pods, err := b.Core.CoreV1().Pods(b.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "rayctl.io/role=keeper,rayctl.io/name=" + string(id)})
+		if err != nil || len(pods.Items) == 0 {
+			return ""
+		}
+		return string(pods.Items[0].UID)
+	}
+	before := keeper()
+	b.killKeeper(t, id)
+	kubetest.Await(t, "another keeper", func(context.Context) error {
+		if now := keeper(); now == "" || now == before {
+			return errors.New("there is none")
+		}
+		return nil
+	})
+	answered("the loss of the keeper's pod")
+	b.StopAPIServer(t)
+	b.StartAPIServer(t)
+	answered("the restart of the API server")
 }

@@ -2,23 +2,79 @@ package kuberay_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
-	"github.com/rayctl/rayctl/kuberay/kuberayspec"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/test/kubetest"
 	"github.com/rayctl/rayctl/test/pace"
 )
+
+// TestKeeperRefused: where the quota leaves no room for the keeper's pod the launch reports that and waits until there is room or lifetime.queue has
+// passed. While it waits, Kubernetes itself would end it soon after its client.
+func TestKeeperRefused(t *testing.T) {
+	pace.Parallel(t)
+	b := newBed(t)
+	b.occupy(t, "", "", "") // the cluster of keeper, record and head would fit, but not beside others' three pods
+	b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: none}, spec: {hard: {pods: "3"}}}`)
+	b.awaitQuota(t)
+	waits := named("waits", waitingDriver)
+	b.nothingLeft(t, "waits")
+	said, launched := make(chan struct{}), make(chan error, 1)
+	say := sync.OnceFunc(func() { close(said) })
+	go func() {
+		_, err := b.l.Launch(t.Context(), waits, launcher.Payload{
+			Packages: func(context.Context) (*launcher.Packages, error) {
+				if left := b.allocated(t, "waits"); len(left) > 0 {
+					t.Errorf("%v is held while packages are made", left)
+				}
+				return nil, nil
+			},
+			Progress: func(p launcher.Progress) {
+				if strings.Contains(p.Text, "exceeded quota: none") {
+					say()
+				}
+			},
+		})
+		launched <- err
+	}()
+
+	short := named("short", "echo never")
+	short.Lifetime.Queue = units.Limit(5 * time.Second)
+	_, err := b.l.Launch(t.Context(), short, launcher.Payload{})
+	if launcher.ExitCode(err) != runstate.CodeQueueTimeout || !strings.Contains(err.Error(), "exceeded quota: none") {
+		t.Errorf("code %d: %v", launcher.ExitCode(err), err)
+	}
+	b.awaitNothing(t, "short")
+
+	select {
+	case <-said:
+	case err := <-launched:
+		t.Fatalf("the launch did not wait: %v", err)
+	}
+	for _, name := range []string{"waits", "waits-record"} {
+		if d := b.job(t, name).Spec; ptr.Deref(d.ActiveDeadlineSeconds, 0) != 300 || *d.TTLSecondsAfterFinished > 60 {
+			t.Errorf("Job %s would stay without its client: %+v", name, d)
+		}
+	}
+	b.leave(t)
+	if err := <-launched; err != nil {
+		t.Fatalf("with room: %v", err)
+	}
+	for name, deadline := range map[string]time.Duration{"waits": objects.Longest, "waits-record": 0} {
+		if d := b.job(t, name).Spec; ptr.Deref(d.ActiveDeadlineSeconds, 0) != int64(deadline.Seconds()) || (name != "waits") != (*d.TTLSecondsAfterFinished > 60) {
+			t.Errorf("Job %s has not the limits that it is to have: %+v", name, d)
+		}
+	}
+}
 
 // occupy lets three pods of others take room of a quota. They are never scheduled.
 func (b bed) occupy(t *testing.T, memory ...string) {
@@ -39,147 +95,19 @@ func (b bed) leave(t *testing.T) {
 	b.DeletePods(t, b.namespace, "other=pod", 0)
 }
 
-// awaitRefused waits until the API server refuses this pod with these words: rules count some time after they are made.
-func (b bed) awaitRefused(t *testing.T, pod *corev1.Pod, words string) {
-	t.Helper()
-	b.awaitRefusal(t, words, func(ctx context.Context, o metav1.CreateOptions) error {
-		_, err := b.Core.CoreV1().Pods(b.namespace).Create(ctx, pod, o)
-		return err
-	})
-}
-
-// awaitRefusal is awaitRefused for any object, of which create makes a dry run.
-func (b bed) awaitRefusal(t *testing.T, words string, create func(context.Context, metav1.CreateOptions) error) {
-	t.Helper()
-	kubetest.Await(t, "a refusal: "+words, func(ctx context.Context) error {
-		err := create(ctx, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if err != nil && strings.Contains(err.Error(), words) {
-			return nil
-		}
-		return errors.Join(errors.New("it is let in"), err)
-	})
-}
-
-// policy makes a ValidatingAdmissionPolicy that counts in the test's namespace alone, and waits until it does.
-func (b bed) policy(t *testing.T, name, resources, expression, message string) {
-	t.Helper()
-	b.Create(t, "", fmt.Sprintf(`
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: %s}
-spec:
-  failurePolicy: Fail
-  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: ["*"], operations: [CREATE], resources: [%s]}]}
-  validations: [{expression: %q, message: %q}]`, name, resources, expression, message))
-	b.Create(t, "", fmt.Sprintf(`
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: %s}
-spec: {policyName: %s, validationActions: [Deny], matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %s}}}}`, name, name, b.namespace))
-	t.Cleanup(func() {
-		o, ctx := metav1.DeleteOptions{}, context.Background()
-		policies := b.Core.AdmissionregistrationV1()
-		if err := errors.Join(policies.ValidatingAdmissionPolicyBindings().Delete(ctx, name, o), policies.ValidatingAdmissionPolicies().Delete(ctx, name, o)); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-func smallContainer(memory string) corev1.ResourceRequirements {
-	list := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)}
-	return corev1.ResourceRequirements{Requests: list, Limits: list}
-}
-
-func anyPod() *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "any"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "none"}}}}
-}
-
-func anyService() *corev1.Service {
-	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "any"}, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}}
-}
-
-// level gives the namespace a Pod Security profile.
-func (b bed) level(t *testing.T, profile string) {
-	t.Helper()
-	_, err := b.Core.CoreV1().Namespaces().Patch(t.Context(), b.namespace, "application/merge-patch+json",
-		fmt.Appendf(nil, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":%q}}}`, profile), metav1.PatchOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestRefusalsEndTheLaunch: what cannot pass ends the launch before its commit, with the key of the file that answers it. So no client has to
-// watch for it, and nothing stays.
-func TestRefusalsEndTheLaunch(t *testing.T) {
+// TestJobRefused: a Job that the namespace's quota refuses fails the launch.
+func TestJobRefused(t *testing.T) {
 	pace.Parallel(t)
-	for _, c := range []struct {
-		name    string
-		prepare func(t *testing.T, b bed)
-		change  func(s *spec.ClusterSpec)
-		code    int
-		want    []string
-	}{
-		{"quota", func(t *testing.T, b bed) {
-			b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: tight}, spec: {hard: {requests.memory: 1Gi}}}`) // the head wants 2
-			b.awaitRefused(t, anyPod(), "tight")
-		}, nil, runstate.CodeStartFailed, []string{"a pod of the head is refused: exceeded quota: tight, requested: requests.memory=2Gi, limited: requests.memory=1Gi", "change head.memory, or ask for a larger quota tight"}},
-		{"quota of the whole", func(t *testing.T, b bed) {
-			b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: tight}, spec: {hard: {requests.memory: 3Gi}}}`)
-			b.awaitRefused(t, anyPod(), "tight")
-		}, func(s *spec.ClusterSpec) { s.Workers = []spec.WorkerGroup{{Name: "w", NodeResources: smallNode()}} },
-			runstate.CodeStartFailed, []string{"a pod of group w is refused: exceeded quota: tight", "the cluster as a whole needs requests.memory=4352Mi", "change workers[].memory of group w"}},
-		{"limits", func(t *testing.T, b bed) {
-			b.Create(t, b.namespace, `{apiVersion: v1, kind: LimitRange, metadata: {name: small}, spec: {limits: [{type: Container, max: {memory: 1Gi}}]}}`)
-			big := anyPod()
-			big.Spec.Containers[0].Resources = smallContainer("2Gi")
-			b.awaitRefused(t, big, "maximum memory usage")
-		}, nil, runstate.CodeStartFailed, []string{"maximum memory usage per Container is 1Gi, but limit is 2Gi", "change head.memory, or ask for another LimitRange"}},
-		{"a default below the request", func(t *testing.T, b bed) {
-			b.Create(t, b.namespace, `{apiVersion: v1, kind: LimitRange, metadata: {name: usual}, spec: {limits: [{type: Container, default: {cpu: 150m}, defaultRequest: {cpu: 10m}}]}}`)
-			busy := anyPod()
-			busy.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("200m")}
-			b.awaitRefused(t, busy, "must be less than or equal to cpu limit")
-		}, nil, runstate.CodeStartFailed, []string{"a pod of the head is refused", "the pod sets no limit of cpu itself: 150m is the default of a LimitRange of the namespace", "change head.cpus or head.kuberay.limits, or ask for another LimitRange"}},
-		{"suspended", func(*testing.T, bed) {}, func(s *spec.ClusterSpec) {
-			s.Sections = kuberayspec.In(&kuberayspec.Section{Patch: spec.Object{"spec": map[string]any{"suspend": true}}})
-		}, runstate.CodeSpec, []string{"suspend: true keeps KubeRay from making its pods"}},
-		{"profile", func(t *testing.T, b bed) {
-			b.level(t, "restricted")
-			b.awaitRefused(t, anyPod(), "violates PodSecurity")
-		}, func(s *spec.ClusterSpec) {
-			s.Head.Sections = kuberayspec.PatchIn(spec.Object{"spec": map[string]any{"hostNetwork": true}})
-		},
-			runstate.CodeStartFailed, []string{"a pod of the head is refused: violates PodSecurity", "host namespaces", "change head.patch or mounts"}},
-		{"policy", func(t *testing.T, b bed) {
-			b.policy(t, "images-"+b.namespace, "pods", "!object.metadata.name.contains('head')", "heads need the label team")
-			head := anyPod()
-			head.Name = "head"
-			b.awaitRefused(t, head, "heads need the label team")
-		}, nil, runstate.CodeStartFailed, []string{"a pod of the head is refused: ValidatingAdmissionPolicy 'images-", "heads need the label team", "change labels or head.patch, or ask for an exception of policy images-"}},
-		{"policy of our objects", func(t *testing.T, b bed) {
-			b.policy(t, "teams-"+b.namespace, "services", "has(object.metadata.labels) && 'team' in object.metadata.labels", "say whose it is")
-			kubetest.Await(t, "the policy to count", func(ctx context.Context) error {
-				_, err := b.Core.CoreV1().Services(b.namespace).Create(ctx, anyService(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-				if apierrors.IsInvalid(err) && strings.Contains(err.Error(), "say whose it is") {
-					return nil
-				}
-				return errors.Join(errors.New("it is let in"), err)
-			})
-		}, nil, runstate.CodePermission, []string{"creating services", "say whose it is", "change labels"}},
-		{"queue", func(*testing.T, bed) {}, func(s *spec.ClusterSpec) { s.Sections = kuberayspec.In(&kuberayspec.Section{Queue: "nosuch"}) },
-			runstate.CodeStartFailed, []string{"Volcano has no queue nosuch", "kuberay.queue"}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			pace.Parallel(t)
-			b := newBed(t)
-			c.prepare(t, b)
-			s := job("refused", "echo never")
-			if c.change != nil {
-				c.change(s)
-			}
-			_, err := b.l.Launch(t.Context(), s, launcher.Payload{})
-			wantRefusal(t, err, c.code, c.want...)
-			b.awaitNothing(t, "refused")
-		})
-	}
+	b := newBed(t)
+	b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: tighter}, spec: {hard: {count/jobs.batch: "0"}}}`)
+	kubetest.Await(t, "the quota to count", func(ctx context.Context) error {
+		_, err := b.l.Launch(ctx, named("refused", "echo never"), launcher.Payload{})
+		if err == nil || !strings.Contains(err.Error(), "exceeded quota: tighter") {
+			return err
+		}
+		if launcher.ExitCode(err) != runstate.CodeStartFailed {
+			t.Errorf("code %d: %v", launcher.ExitCode(err), err)
+		}
+		return nil
+	})
 }

@@ -3,13 +3,11 @@ package kuberay_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,79 +22,13 @@ import (
 	"github.com/rayctl/rayctl/test/pace"
 )
 
-// proxy is a container.
-const proxy = `{"name": %q, %s, "securityContext": {"runAsUser": 1000, "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}}}`
-
-// stubborn never ends by itself; as an init container that restarts it is a native sidecar.
-const (
-	stubborn = `"image": "rayctl.test/pause:1"`
-	native   = stubborn + `, "restartPolicy": "Always"`
-)
-
-// pilotAgent ends when it is asked to, as Istio's pilot-agent does (its pilot/cmd/pilot-agent/status/server.go, handleQuit): POST /quitquitquit on port
-// 15020, from its own pod only.
-const pilotAgent = `"image": "rayproject/ray:2.60.0", "command": ["python3", "-c", "import http.server, os\nclass Agent(http.server.BaseHTTPRequestHandler):\n  def do_POST(self):\n    quits = self.path == '/quitquitquit' and self.client_address[0] == '127.0.0.1'\n    self.send_response(200 if quits else 404)\n    self.end_headers()\n    if quits: os._exit(0)\nhttp.server.HTTPServer(('', 15020), Agent).serve_forever()"]`
-
-// linkerd ends when it is asked to, if its pod has the annotation for that, as Linkerd's proxy does since 2024 (linkerd2 35fb2d6): POST /shutdown on port 4191, from
-// its own pod only.
-const linkerd = `"image": "rayproject/ray:2.60.0", "env": [{"name": "ENDS", "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['config.linkerd.io/proxy-admin-shutdown']"}}}], "command": ["python3", "-c", "import http.server, os\nclass Proxy(http.server.BaseHTTPRequestHandler):\n  def do_POST(self):\n    ends = os.environ['ENDS'] == 'enabled' and self.path == '/shutdown' and self.client_address[0] == '127.0.0.1'\n    self.send_response(200 if ends else 404)\n    self.end_headers()\n    if ends: os._exit(0)\nhttp.server.HTTPServer(('', 4191), Proxy).serve_forever()"]`
-
-// inject lets the API server add the proxy to each pod of the namespace by a mutating webhook: as the first container, as Istio does it with
-// holdApplicationUntilProxyStarts; to pods labelled for it as a native sidecar. asks: it leaves out pods that opt out as Istio documents.
-func (b bed) inject(t *testing.T, asNative, asks bool) {
-	t.Helper()
-	program := stubborn
-	if asNative {
-		program = native
-	}
-	b.injectBeside(t, asNative, func(pod corev1.Pod) bool { return !asks || pod.Labels["sidecar.istio.io/inject"] != "false" }, program)
-}
-
-// injectBeside adds one for each of these programs to these pods.
-func (b bed) injectBeside(t *testing.T, asNative bool, wanted func(pod corev1.Pod) bool, programs ...string) {
-	t.Helper()
-	b.webhook(t, "inject.rayctl.test", "pods", func(asked *admissionv1.AdmissionRequest, answer *admissionv1.AdmissionResponse) {
-		pod := corev1.Pod{}
-		if err := json.Unmarshal(asked.Object.Raw, &pod); err != nil {
-			t.Error(err)
-		}
-		if wanted(pod) {
-			kind := admissionv1.PatchTypeJSONPatch
-			answer.PatchType, answer.Patch = &kind, patchOf(pod, asNative, programs)
-		}
-	})
-	kubetest.Await(t, "the webhook to count", func(ctx context.Context) error {
-		p, err := b.Core.CoreV1().Pods(b.namespace).Create(ctx, anyPod(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if err == nil && len(p.Spec.Containers)+len(p.Spec.InitContainers) < 2 {
-			err = fmt.Errorf("nothing is added")
-		}
-		return err
-	})
-}
-
-func patchOf(pod corev1.Pod, asNative bool, programs []string) []byte {
-	list, has := "containers", true
-	if asNative {
-		list, has = "initContainers", len(pod.Spec.InitContainers) > 0
-	}
-	var operations []string
-	if !has {
-		operations = append(operations, `{"op": "add", "path": "/spec/`+list+`", "value": []}`)
-	}
-	for i, program := range programs {
-		name := "mesh-proxy" + strings.Repeat("-too", i)
-		operations = append(operations, `{"op": "add", "path": "/spec/`+list+`/0", "value": `+fmt.Sprintf(proxy, name, program)+`}`)
-	}
-	return []byte("[" + strings.Join(operations, ", ") + "]")
-}
-
 // TestSidecars: a proxy that admission adds to pods does not keep a cluster that has ended.
 func TestSidecars(t *testing.T) {
 	pace.Parallel(t)
 	t.Run("Stubborn", func(t *testing.T) { // it is added to all pods, whatever their annotations are, and the client that launched watches
 		b := newBed(t)
 		b.inject(t, false, false)
-		r := b.run(t, b.l, job("stubborn", waitingDriver+"; exit 3"))
+		r := b.begin(t, b.l, named("stubborn", waitingDriver+"; exit 3"))
 		r.printed(t, "begun")
 		var out bytes.Buffer
 		if code, err := b.l.Exec(t.Context(), r.id, launcher.ExecRequest{Command: []string{"sh", "-c", "ray --version && touch /tmp/go"}, Stdout: &out, Stderr: &out}); err != nil || code != 0 {
@@ -112,7 +44,7 @@ func TestSidecars(t *testing.T) {
 	t.Run("Quits", func(t *testing.T) { // nobody watches: keeper and record ask both of them to end, and Kubernetes does the rest
 		b := newBed(t)
 		b.injectBeside(t, false, func(pod corev1.Pod) bool { return pod.Labels["ray.io/cluster"] == "" }, pilotAgent, linkerd)
-		b.endsAlone(t, job("quits", "echo unseen"), 3)
+		b.endsAlone(t, named("quits", "echo unseen"), 3)
 		kubetest.Await(t, "the end of the record's Job", func(context.Context) error {
 			if j := b.job(t, "quits-record"); j.Status.Succeeded != 1 {
 				return fmt.Errorf("%+v", j.Status)
@@ -123,7 +55,7 @@ func TestSidecars(t *testing.T) {
 	t.Run("Account", func(t *testing.T) { // it never ends, and nobody watches: the keeper deletes its own Job
 		b := newBed(t)
 		b.inject(t, false, false)
-		s := job("account", "echo unseen")
+		s := named("account", "echo unseen")
 		section := &kuberayspec.Section{KeeperServiceAccountName: b.account(t, "ends-itself", rbacv1.PolicyRule{
 			APIGroups: []string{"batch"}, Resources: []string{"jobs"}, ResourceNames: []string{s.Name}, Verbs: []string{"delete"},
 		})}
@@ -148,17 +80,41 @@ func TestSidecars(t *testing.T) {
 	t.Run("Native", func(t *testing.T) { // Kubernetes ends it with the last container, which nobody has to watch
 		b := newBed(t)
 		b.inject(t, true, false)
-		r := b.run(t, b.l, job("native", "echo beside"))
+		r := b.begin(t, b.l, named("native", "echo beside"))
 		r.wantEnd(t, "succeeded", 0, "beside\n")
 		b.wantContainers(t, r.id, "record", 1)
 	})
 	t.Run("Asks", func(t *testing.T) { // a mesh that asks leaves the keeper's and the record's pod out
 		b := newBed(t)
 		b.inject(t, false, true)
-		r := b.run(t, b.l, job("asks", "echo within"))
+		r := b.begin(t, b.l, named("asks", "echo within"))
 		r.wantEnd(t, "succeeded", 0, "within\n")
 		b.wantContainers(t, r.id, "record", 1)
 	})
+}
+
+// inject lets the API server add the proxy to each pod of the namespace by a mutating webhook: as the first container, as Istio does it with
+// holdApplicationUntilProxyStarts; to pods labelled for it as a native sidecar. asks: it leaves out pods that opt out as Istio documents.
+func (b bed) inject(t *testing.T, asNative, asks bool) {
+	t.Helper()
+	program := stubborn
+	if asNative {
+		program = native
+	}
+	b.injectBeside(t, asNative, func(pod corev1.Pod) bool { return !asks || pod.Labels["sidecar.istio.io/inject"] != "false" }, program)
+}
+
+// wantContainers checks how many containers a pod of a role has.
+func (b bed) wantContainers(t *testing.T, id launcher.ID, role string, want int) {
+	t.Helper()
+	pods, err := b.Core.CoreV1().Pods(b.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "rayctl.io/role=" + role + ",rayctl.io/name=" + string(id)})
+	if err != nil || len(pods.Items) == 0 {
+		t.Errorf("the pods of the %s: %d, %v", role, len(pods.Items), err)
+		return
+	}
+	if got := len(pods.Items[0].Spec.Containers); got != want {
+		t.Errorf("the pod of the %s has %d containers, want %d", role, got, want)
+	}
 }
 
 // unwatchedSidecars: nobody watches, and the keepers have ended. `down` names what is left of a cluster and deletes it, gc does it for all, and without either the
@@ -167,7 +123,7 @@ func unwatchedSidecars(t *testing.T) {
 	b := newBed(t)
 	b.inject(t, false, false)
 	const unwatched, collected, bound = launcher.ID("unwatched"), launcher.ID("collected"), launcher.ID("bound")
-	s, warned := job(string(unwatched), "echo unseen"), 0
+	s, warned := named(string(unwatched), "echo unseen"), 0
 	warn := func(text string) {
 		if strings.HasPrefix(text, "the keeper's pod has other containers (mesh-proxy): if they do not end by themselves, the cluster and its GPUs stay") {
 			warned++
@@ -233,6 +189,14 @@ func unwatchedSidecars(t *testing.T) {
 	}
 }
 
+// pilotAgent ends when it is asked to, as Istio's pilot-agent does (its pilot/cmd/pilot-agent/status/server.go, handleQuit): POST /quitquitquit on port
+// 15020, from its own pod only.
+const pilotAgent = `"image": "rayproject/ray:2.60.0", "command": ["python3", "-c", "import http.server, os\nclass Agent(http.server.BaseHTTPRequestHandler):\n  def do_POST(self):\n    quits = self.path == '/quitquitquit' and self.client_address[0] == '127.0.0.1'\n    self.send_response(200 if quits else 404)\n    self.end_headers()\n    if quits: os._exit(0)\nhttp.server.HTTPServer(('', 15020), Agent).serve_forever()"]`
+
+// linkerd ends when it is asked to, if its pod has the annotation for that, as Linkerd's proxy does since 2024 (linkerd2 35fb2d6): POST /shutdown on port 4191, from
+// its own pod only.
+const linkerd = `"image": "rayproject/ray:2.60.0", "env": [{"name": "ENDS", "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['config.linkerd.io/proxy-admin-shutdown']"}}}], "command": ["python3", "-c", "import http.server, os\nclass Proxy(http.server.BaseHTTPRequestHandler):\n  def do_POST(self):\n    ends = os.environ['ENDS'] == 'enabled' and self.path == '/shutdown' and self.client_address[0] == '127.0.0.1'\n    self.send_response(200 if ends else 404)\n    self.end_headers()\n    if ends: os._exit(0)\nhttp.server.HTTPServer(('', 4191), Proxy).serve_forever()"]`
+
 // endsAlone launches a cluster that nobody watches, whose keeper's pod has so many containers, and waits until Kubernetes has nothing of it any more but its record,
 // which has the result. It returns what the launch warned of.
 func (b bed) endsAlone(t *testing.T, s *spec.ClusterSpec, containers int) (warnings []string) {
@@ -248,17 +212,4 @@ func (b bed) endsAlone(t *testing.T, s *spec.ClusterSpec, containers int) (warni
 		t.Errorf("the result: %+v, %v", s, err)
 	}
 	return warnings
-}
-
-// wantContainers checks how many containers a pod of a role has.
-func (b bed) wantContainers(t *testing.T, id launcher.ID, role string, want int) {
-	t.Helper()
-	pods, err := b.Core.CoreV1().Pods(b.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "rayctl.io/role=" + role + ",rayctl.io/name=" + string(id)})
-	if err != nil || len(pods.Items) == 0 {
-		t.Errorf("the pods of the %s: %d, %v", role, len(pods.Items), err)
-		return
-	}
-	if got := len(pods.Items[0].Spec.Containers); got != want {
-		t.Errorf("the pod of the %s has %d containers, want %d", role, got, want)
-	}
 }

@@ -51,7 +51,7 @@ func rulesForRoot(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
 	class := b.site(t, "!has(object.metadata.labels) || !('rayctl.io/role' in object.metadata.labels) || 'cost' in object.metadata.labels")
-	s := job("ruled", "echo under rules as $(id -u); "+waitingDriver)
+	s := named("ruled", "echo under rules as $(id -u); "+waitingDriver)
 	s.Sections = kuberayspec.In(&kuberayspec.Section{
 		PriorityClassName: class, Annotations: map[string]string{"team": "rl"}, NodeSelector: map[string]string{corev1.LabelOSStable: "linux"},
 		Tolerations: []corev1.Toleration{{Key: "small", Operator: corev1.TolerationOpExists}}, ImagePullSecrets: []corev1.LocalObjectReference{{Name: "mirror"}},
@@ -66,7 +66,7 @@ func rulesForRoot(t *testing.T) {
 			"resources": map[string]any{"requests": map[string]any{"cpu": "10m", "memory": "16Mi"}, "limits": map[string]any{"cpu": "20m", "memory": "32Mi"}}},
 		limitedContainer("ray-head"),
 	}}})
-	r := b.run(t, b.l, s)
+	r := b.begin(t, b.l, s)
 	r.printed(t, "begun\n")
 	pods := b.pods(t)
 	if len(pods) != 3 {
@@ -118,7 +118,7 @@ func rulesTogether(t *testing.T) {
 	b.level(t, "restricted")
 	b.EnforceNetworkPolicies(t, b.namespace)
 	b.Create(t, b.namespace, `{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: default-deny}, spec: {podSelector: {}, policyTypes: [Ingress, Egress]}}`)
-	s, gang, least, n, worker := job("together", waitingDriver), false, 1, 3, smallNode()
+	s, gang, least, n, worker := named("together", waitingDriver), false, 1, 3, smallNode()
 	s.Gang, s.Scaling.Idle = &gang, units.Limit(2*time.Second)
 	s.Head.Sections = kuberayspec.PatchIn(spec.Object{"spec": map[string]any{"containers": []any{limitedContainer("ray-head")}}})
 	worker.GPUs = 4 // of the 8 that the bed's node has
@@ -141,7 +141,7 @@ func rulesTogether(t *testing.T) {
 		}
 	}
 
-	r := b.run(t, b.l, s)
+	r := b.begin(t, b.l, s)
 	r.printed(t, "begun\n")
 	if nodes := b.scheduled(t, r.id); nodes < 2 || nodes > 3 {
 		t.Errorf("%d pods have a node, want the head and one or two workers", nodes)

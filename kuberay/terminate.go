@@ -51,7 +51,7 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 	if !end.Now {
 		limit += l.grace(ctx, c, id)
 	}
-	if pods, err := c.PodsOf(ctx, job); err == nil && (&observe.Snapshot{Job: job, Pods: pods}).Held() {
+	if pods, err := c.PodsOf(ctx, job); err == nil && (&observe.Snapshot{Job: job, Pods: pods}).HeldByContainer() {
 		return l.untilGone(ctx, id) // the keeper has ended it already, and the result is recorded: only the Job is left to delete
 	}
 	asking, cancel := context.WithCancel(ctx)

@@ -13,7 +13,7 @@ import (
 func TestWithoutToken(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
-	s := job("open", `python -c '
+	s := named("open", `python -c '
 import urllib.request
 print(urllib.request.urlopen("http://127.0.0.1:8265/api/version").status)
 '`)
@@ -26,7 +26,7 @@ print(urllib.request.urlopen("http://127.0.0.1:8265/api/version").status)
 		t.Errorf("doctor of a Ray with tokens: %+v", c)
 	}
 	var warned []string
-	r := b.runWith(t, b.l, s, launcher.Payload{Warn: func(text string) { warned = append(warned, text) }})
+	r := b.beginWith(t, b.l, s, launcher.Payload{Warn: func(text string) { warned = append(warned, text) }})
 	r.wantEnd(t, "succeeded", 0, "200\n")
 	if len(warned) != 1 || !strings.Contains(warned[0], want) {
 		t.Errorf("the launch warns: %q", warned)

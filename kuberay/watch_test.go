@@ -15,8 +15,8 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// TestFinal: the end that a keeper reported takes precedence over a record that lost it.
-func TestFinal(t *testing.T) {
+// TestReportedEnd: the end that a keeper reported takes precedence over a record that lost it.
+func TestReportedEnd(t *testing.T) {
 	record := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{objects.AnnotationResult: `{"exit": {"cause": "lost"}}`}}}
 	w := &watcher{l: New(Config{}), id: "c", state: &runstate.State{Exit: &runstate.Exit{Cause: "succeeded"}}}
 	if st := w.final(t.Context(), &observe.Snapshot{Record: record}); st.Exit.Cause != "succeeded" {
@@ -28,8 +28,8 @@ func TestFinal(t *testing.T) {
 	}
 }
 
-// TestFirstWord: a status waits for the word of a keeper that runs, for a while, unless that is known not to answer.
-func TestFirstWord(t *testing.T) {
+// TestAwaitsKeepersState: a status waits for the word of a keeper that runs, for a while, unless that is known not to answer.
+func TestAwaitsKeepersState(t *testing.T) {
 	now := time.Now()
 	runs := &observe.Snapshot{Pods: []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{objects.LabelRole: objects.RoleKeeper}}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}}}
 	for name, c := range map[string]struct {
@@ -50,8 +50,8 @@ func TestFirstWord(t *testing.T) {
 	}
 }
 
-// TestFinalInterrupted: who stops watching does not wait for a keeper on this machine.
-func TestFinalInterrupted(t *testing.T) {
+// TestReportedEndInterrupted: who stops watching does not wait for a keeper on this machine.
+func TestReportedEndInterrupted(t *testing.T) {
 	l := New(Config{})
 	l.residents["c"] = &resident.Keeper{Gone: make(chan struct{})}
 	ctx, cancel := context.WithCancel(t.Context())

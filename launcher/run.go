@@ -196,7 +196,7 @@ func (v *view) untilGone(ctx context.Context, statuses <-chan Status) (*Outcome,
 		case s, open := <-statuses:
 			if !open {
 				if err := ctx.Err(); err != nil {
-					return nil, Fail(runstate.CodeInterrupted, err, "", "stopped watching %s", v.id)
+					return nil, Fail(runstate.CodeInterrupted, err, "`rayctl logs -f "+string(v.id)+"` follows it again", "stopped watching %s", v.id)
 				}
 				return v.finish(ctx)
 			}

@@ -1,25 +1,11 @@
 package local_test
 
 import (
-	"path/filepath"
 	"testing"
 
-	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/conformance"
-	"github.com/rayctl/rayctl/local"
-	"github.com/rayctl/rayctl/local/onemachine"
 	"github.com/rayctl/rayctl/test/onemachinetest"
 )
-
-func TestMain(m *testing.M) {
-	conformance.Main(m, func(state string) launcher.Launcher {
-		l, err := local.New(onemachine.Config{StateDir: state, CacheDir: filepath.Join(state, "cache")})
-		if err != nil {
-			panic(err)
-		}
-		return l
-	})
-}
 
 func TestConformance(t *testing.T) {
 	c := onemachinetest.Conformance(t)

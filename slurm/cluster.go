@@ -37,7 +37,7 @@ func (l *Launcher) open(ctx context.Context, id launcher.ID) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.run.Look(ctx); err != nil {
+	if err := c.run.Read(ctx); err != nil {
 		return nil, err
 	}
 	if c.run.Record == nil {

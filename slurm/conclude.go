@@ -44,7 +44,7 @@ func (c *cluster) outcome(ctx context.Context, age time.Duration) (o outcome, er
 		if err := ctx.Err(); err != nil {
 			return o, err
 		}
-		if err := c.run.Look(ctx); err != nil {
+		if err := c.run.Read(ctx); err != nil {
 			return o, err
 		}
 		if c.run.Record == nil {

@@ -33,7 +33,7 @@ func (l *Launcher) Dial(ctx context.Context, id launcher.ID, t launcher.Target) 
 	}
 	u, err := url.Parse(address)
 	if err != nil {
-		return nil, launcher.Fail(runstate.CodeInternal, err, "", "the keeper of %s reported an invalid address: %v", c.run.Name, err)
+		return nil, launcher.Fail(runstate.CodeInternal, err, "`rayctl down "+c.run.Name+"` ends the cluster; then launch it again", "the keeper of %s reported an invalid address: %v", c.run.Name, err)
 	}
 	r := l.tunnels.Transport(ctx, c.run)
 	return &launcher.Endpoint{

@@ -17,16 +17,10 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm"
-	"github.com/rayctl/rayctl/slurm/remote"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
-
-// dialVariable makes this program a client of one cluster that runs where the test starts it: it prints by which way the keeper answered.
-const dialVariable = "SLURM_TEST_DIAL"
-
-type dialRequest struct{ Dir, Name string }
 
 func init() {
 	text := os.Getenv(dialVariable)
@@ -48,6 +42,11 @@ func init() {
 	}
 	os.Exit(0)
 }
+
+// dialVariable makes this program a client of one cluster that runs where the test starts it: it prints by which way the keeper answered.
+const dialVariable = "SLURM_TEST_DIAL"
+
+type dialRequest struct{ Dir, Name string }
 
 // answers makes a request to dashboard or keeper, and returns by which way.
 func answers(ctx context.Context, l launcher.Launcher, id launcher.ID, target launcher.Target) (string, error) {
@@ -78,7 +77,7 @@ func TestDial(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := start(t, slurmtest.Options{Nodes: 2, LoginSSH: true, Binds: []string{program}})
+	b := newBed(t, slurmtest.Options{Nodes: 2, LoginSSH: true, Binds: []string{program}})
 	t.Run("Refused", b.exposedOldRay)
 	exposed, hidden := b.named("exposed", "sleep 1000"), b.named("hidden", "sleep 1000")
 	exposed.Ray.Version, exposed.Sections = "2.60.0", slurmspec.In(&slurmspec.Section{Expose: "node"})
@@ -162,23 +161,6 @@ func (b *bed) dialFrom(t *testing.T, program, node string, id launcher.ID) strin
 	return strings.TrimSpace(string(out))
 }
 
-func (b *bed) ssh(t *testing.T, options ...string) *slurm.Launcher {
-	t.Helper()
-	ssh, err := remote.NewSSH("login", options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ssh.Config = b.Login.Config
-	l := slurm.New(slurm.Config{Runner: ssh, Dir: b.Dir()})
-	t.Cleanup(func() {
-		l.Close()
-		if err := ssh.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return l
-}
-
 // forwards: through the login node's sshd, and again after a cut.
 func (b *bed) forwards(t *testing.T, want string) {
 	l := b.ssh(t)
@@ -197,7 +179,7 @@ func (b *bed) forwards(t *testing.T, want string) {
 	if _, err := k.State(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b.Login.Direct.Cut()
+	b.Login.Direct.CutConnections()
 	b.Await(t, "the way to heal", func(ctx context.Context) (bool, error) {
 		_, err := k.State(ctx)
 		return err == nil, err
@@ -233,22 +215,6 @@ func (b *bed) stepHeals(t *testing.T, l *slurm.Launcher, id launcher.ID) {
 	}
 }
 
-// cutting cuts the connection to the login node when it has seen all of a part, and lets the driver go on.
-type cutting struct {
-	bytes.Buffer
-	cut  func(part int)
-	cuts int
-}
-
-func (c *cutting) Write(p []byte) (int, error) {
-	n, err := c.Buffer.Write(p)
-	for bytes.Contains(c.Bytes(), fmt.Appendf(nil, "end of part %d\n", c.cuts+1)) {
-		c.cuts++
-		c.cut(c.cuts)
-	}
-	return n, err
-}
-
 // followCut: of a driver's output no byte is lost or shown twice although the connection is cut again and again.
 func (b *bed) followCut(t *testing.T) {
 	const parts, lines = 3, 100
@@ -264,7 +230,7 @@ echo end of part $part; while [ ! -e %s$part ]; do sleep 0.1; done; done`, parts
 		fmt.Fprintf(&want, "end of part %d\n", part+1)
 	}
 	out := &cutting{cut: func(part int) {
-		b.Login.Direct.Cut()
+		b.Login.Direct.CutConnections()
 		if err := os.WriteFile(fmt.Sprint(flag, part), nil, 0o644); err != nil {
 			t.Error(err)
 		}
@@ -281,4 +247,20 @@ echo end of part $part; while [ ! -e %s$part ]; do sleep 0.1; done; done`, parts
 	if err := l.Forget(ctx, "follow"); err != nil {
 		t.Error(err)
 	}
+}
+
+// cutting cuts the connection to the login node when it has seen all of a part, and lets the driver go on.
+type cutting struct {
+	bytes.Buffer
+	cut  func(part int)
+	cuts int
+}
+
+func (c *cutting) Write(p []byte) (int, error) {
+	n, err := c.Buffer.Write(p)
+	for bytes.Contains(c.Bytes(), fmt.Appendf(nil, "end of part %d\n", c.cuts+1)) {
+		c.cuts++
+		c.cut(c.cuts)
+	}
+	return n, err
 }

@@ -3,7 +3,6 @@
 package slurm_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -134,20 +133,10 @@ func (b *bed) doctorFindings(t *testing.T) {
 	}
 }
 
-// elasticWith gives a cluster two elastic groups that begin without nodes, the second with this QOS: the cluster's own job says nothing about it.
-func (b *bed) elasticWith(s *spec.ClusterSpec, qos string) {
-	none, two := 0, 2
-	for _, name := range []string{"a", "b"} {
-		s.Workers = append(s.Workers, spec.WorkerGroup{Name: name, MinReplicas: &none, MaxReplicas: &two, NodeResources: small()})
-	}
-	slurmspec.Of(s).Nodelist = "" // of which elastic groups cannot have one
-	s.Workers[1].Sections = slurmspec.GroupIn(&slurmspec.Group{QOS: qos})
-}
-
 // crowded: where no node is free for the head, doctor checks a smaller part of one and reports that. It waits half a minute for the head's; the function that
 // crowded returns waits for the result.
 func (b *bed) crowded(t *testing.T) func() {
-	g := b.gate(t)
+	g := b.waitFile(t)
 	job, err := b.Submit(t.Context(), g.wait(), "--nodelist=node1", "--cpus-per-task=8", "--mem=8G", "--account=users")
 	if err != nil {
 		t.Fatal(err)
@@ -180,36 +169,18 @@ func (b *bed) crowded(t *testing.T) func() {
 		if bad := failing(checks); len(bad) > 0 || !said || checks[len(checks)-1].Name != "clock" {
 			t.Errorf("doctor finds %q: %+v", bad, checks)
 		}
-		g.open()
+		g.create()
 		b.AwaitJob(t, job, "COMPLETED")
 		b.AwaitJob(t, whole, "COMPLETED")
 	}
 }
 
-// doctorOfContainer: doctor starts the container as the job does, imports Ray in it, and finds a missing image and a missing mount before a launch.
-func (b *bed) doctorOfContainer(t *testing.T, s *spec.ClusterSpec) {
-	t.Helper()
-	image, mounts := s.Image, s.Mounts
-	for _, test := range []struct {
-		change func()
-		finds  string // the check that fails, "" none
-		says   string
-	}{
-		{change: func() {}, says: "2.60.0"},
-		{change: func() { s.Image += ".missing" }, finds: "container on node", says: image + ".missing"},
-		{change: func() {
-			s.Mounts = []spec.Mount{{MountPath: "/models", Source: spec.MountSource{Sections: slurmspec.SourceIn("/no/models")}}}
-		}, finds: "container on node", says: "/no/models"},
-	} {
-		test.change()
-		checks := b.launcher().Check(t.Context(), s)
-		said := false
-		for _, c := range checks {
-			said = said || strings.Contains(c.Detail, test.says) && c.OK == (test.finds == "") && strings.HasPrefix(c.Name, cmp.Or(test.finds, "Ray on node"))
-		}
-		if bad := failing(checks); !said || test.finds == "" && len(bad) > 0 || test.finds != "" && (len(bad) != 1 || !strings.HasPrefix(bad[0], test.finds)) {
-			t.Errorf("doctor finds %q, want %s with %q: %+v", bad, test.finds, test.says, checks)
-		}
-		s.Image, s.Mounts = image, mounts
+// elasticWith gives a cluster two elastic groups that begin without nodes, the second with this QOS: the cluster's own job says nothing about it.
+func (b *bed) elasticWith(s *spec.ClusterSpec, qos string) {
+	none, two := 0, 2
+	for _, name := range []string{"a", "b"} {
+		s.Workers = append(s.Workers, spec.WorkerGroup{Name: name, MinReplicas: &none, MaxReplicas: &two, NodeResources: smallNode()})
 	}
+	slurmspec.Of(s).Nodelist = "" // of which elastic groups cannot have one
+	s.Workers[1].Sections = slurmspec.GroupIn(&slurmspec.Group{QOS: qos})
 }

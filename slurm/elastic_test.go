@@ -4,19 +4,22 @@ package slurm_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
@@ -25,7 +28,7 @@ import (
 // What they do in a good run is in the conformance suite, and what does not end the run is TestElasticFaults'.
 func TestElastic(t *testing.T) {
 	pace.Parallel(t)
-	b := start(t, slurmtest.Options{Nodes: 3, Preemption: true, Settings: map[string]string{
+	b := newBed(t, slurmtest.Options{Nodes: 3, Preemption: true, Settings: map[string]string{
 		"PreemptParameters": "send_user_signal", "SlurmdTimeout": "30", // living nodes are taken for dead on a busy machine before
 	}, Partitions: []slurmtest.Partition{
 		{Name: "main", Default: true, Extra: "PriorityTier=1 PreemptMode=REQUEUE GraceTime=60"}, {Name: "high", Extra: "PriorityTier=20 PreemptMode=OFF"},
@@ -36,52 +39,15 @@ func TestElastic(t *testing.T) {
 	b.leavesNothing(t)
 }
 
-// wantsTwo is a driver that wants two nodes of group b, one of which is required, when the gate is open, and works on both for long.
-func (b *bed) wantsTwo(name string, g gate) *spec.ClusterSpec {
-	s := b.twoGroups()
-	s.Name = name
-	s.Job.Entrypoint = g.wait() + `; exec python -c '
-import os, ray, time
-from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy as On
-ray.init(log_to_driver=False, logging_level="ERROR")
-group = ray.util.placement_group([{"b": 1}] * 2, strategy="STRICT_SPREAD")
-ray.get(group.ready())
-@ray.remote(num_cpus=0, resources={"b": 1})
-class Worker:
-    def here(self): return True
-    def work(self): time.sleep(6000)
-workers = [Worker.options(scheduling_strategy=On(group, i)).remote() for i in range(2)]
-ray.get([w.here.remote() for w in workers])
-work = [w.work.remote() for w in workers]
-print("two in attempt", os.environ["RAYCTL_ATTEMPT"], flush=True)
-time.sleep(6000)'`
-	least, most := 1, 3
-	s.Workers[1].Replicas, s.Workers[1].MinReplicas, s.Workers[1].MaxReplicas = &least, &least, &most
-	return s
-}
-
-// two is what it has printed in so many attempts.
-func two(attempts int) (text string) {
-	for n := 1; n <= attempts; n++ {
-		text += fmt.Sprintf("two in attempt %d\n", n)
-	}
-	return text
-}
-
-// last is the newest allocation of an elastic group; of none, one without a state.
-func last(s launcher.Status) runstate.Allocation {
-	return allocation(s, runstate.PurposeElastic)
-}
-
 // companionQueued: when the GCS or the keeper is killed while a task runs on a companion, its job ends, and the next attempt has its own. A required node that is
 // lost is replaced by a companion. Slurm's reason is shown while another one waits; the keeper's death ends it, and one that is starting.
 func (b *bed) companionQueued(t *testing.T) {
-	g := b.gate(t)
+	g := b.waitFile(t)
 	s, hold := b.wantsTwo("queued", g), g.path+"-hold"
 	s.Job.Restarts.NodeFailure = 2
 	s.Setup = "while [ -e " + hold + " ]; do sleep 0.2; done"
 	r := b.begin(t, s, launcher.Payload{})
-	g.open()
+	g.create()
 	before := launcher.Status{}
 	working := func(attempt int) launcher.Status {
 		st := r.until(fmt.Sprintf("of two nodes in attempt %d", attempt), func(s launcher.Status) bool {
@@ -105,7 +71,7 @@ func (b *bed) companionQueued(t *testing.T) {
 	if err := os.WriteFile(hold, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Slurm(t.Context(), "scancel", job(last(both))); err != nil {
+	if _, err := b.Slurm(t.Context(), "scancel", jobNumber(last(both))); err != nil {
 		t.Fatal(err)
 	}
 	starts := r.until("starting a node", func(s launcher.Status) bool {
@@ -114,7 +80,7 @@ func (b *bed) companionQueued(t *testing.T) {
 	})
 	open := b.closePartition(t)
 	defer open()
-	if _, err := b.Slurm(t.Context(), "scancel", job(last(again))); err != nil {
+	if _, err := b.Slurm(t.Context(), "scancel", jobNumber(last(again))); err != nil {
 		t.Fatal(err)
 	}
 	st := r.until("waiting for a node", func(s launcher.Status) bool {
@@ -142,10 +108,53 @@ func (b *bed) companionQueued(t *testing.T) {
 	r.forgotten()
 }
 
+// oneCompanion: the cluster has one companion job, which is that of its status, and not that of an attempt before.
+func (b *bed) oneCompanion(t *testing.T, now, before launcher.Status) {
+	t.Helper()
+	jobs, err := b.Slurm(t.Context(), "squeue", "--noheader", "--array", "--states=PENDING,RUNNING,COMPLETING", "--format=%i %j")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var companions []string
+	for line := range strings.Lines(jobs) {
+		if number, name, _ := strings.Cut(strings.TrimSpace(line), " "); strings.HasPrefix(name, now.Name+"-elastic-") {
+			companions = append(companions, number)
+		}
+	}
+	if want := jobNumber(last(now)); !slices.Equal(companions, []string{want}) || want == jobNumber(last(before)) {
+		t.Errorf("companion jobs %q, want %s, which has followed %s", companions, want, jobNumber(last(before)))
+	}
+}
+
+// killSupervisor kills that of a node of the cluster's own step, which then cannot report anything.
+func (b *bed) killSupervisor(t *testing.T, host string) {
+	t.Helper()
+	all, err := b.Processes(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parents := map[int]int{} // of the supervisor and of its guard, which is forked and may have the lower number: they begin anew at pid_max
+	for _, p := range all {
+		if strings.Contains(p.Command, "keeper.pyz node ") && strings.HasSuffix(p.Command, " --slurm") {
+			parents[p.PID] = p.Parent
+		}
+	}
+	for pid, parent := range parents {
+		if _, forked := parents[parent]; forked {
+			continue
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	t.Fatalf("there is no supervisor on %s", host)
+}
+
 // companionPreempted: Slurm's warning becomes Ray's drain of the node. What runs there comes to its end, what follows has another node, and the run goes on. No client
 // is there between the launch and the end.
 func (b *bed) companionPreempted(t *testing.T) {
-	s, begun := b.twoGroups(), b.gate(t) // a node that nothing has begun on goes at once
+	s, begun := b.twoGroups(), b.waitFile(t) // a node that nothing has begun on goes at once
 	s.Name = "preempted"
 	s.Job.Entrypoint = `exec python -c '
 import ray, time
@@ -218,38 +227,30 @@ print("another node:", one != two, flush=True)'`
 	b.nothingLeft(t, s.Name)
 }
 
-// killSupervisor kills that of a node of the cluster's own step, which then cannot report anything.
-func (b *bed) killSupervisor(t *testing.T, host string) {
+// asSlurmCounts: the receipt's node-seconds are those of all jobs of the cluster, within three seconds a job.
+func (b *bed) asSlurmCounts(t *testing.T, result *launcher.Result) {
 	t.Helper()
-	all, err := b.Processes(host)
+	out, err := b.Slurm(t.Context(), "squeue", "--noheader", "--array", "--states=all", "--format=%j|%D|%S|%e")
 	if err != nil {
 		t.Fatal(err)
 	}
-	parents := map[int]int{} // of the supervisor and of its guard, which is forked and may have the lower number: they begin anew at pid_max
-	for _, p := range all {
-		if strings.Contains(p.Command, "keeper.pyz node ") && strings.HasSuffix(p.Command, " --slurm") {
-			parents[p.PID] = p.Parent
-		}
-	}
-	for pid, parent := range parents {
-		if _, forked := parents[parent]; forked {
+	jobs, seconds := 0.0, 0.0
+	for line := range strings.Lines(out) {
+		fields := strings.Split(strings.TrimSpace(line), "|")
+		if fields[0] != result.Name && !strings.HasPrefix(fields[0], result.Name+"-elastic-") {
 			continue
 		}
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Error(err)
+		nodes, err := strconv.Atoi(fields[1])
+		start, err1 := time.Parse("2006-01-02T15:04:05", fields[2])
+		end, err2 := time.Parse("2006-01-02T15:04:05", fields[3])
+		if err := errors.Join(err, err1, err2); err != nil {
+			t.Errorf("%q: %v", line, err)
 		}
-		return
+		jobs, seconds = jobs+1, seconds+float64(nodes)*end.Sub(start).Seconds()
 	}
-	t.Fatalf("there is no supervisor on %s", host)
-}
-
-func alive(s launcher.Status, name string) bool {
-	for _, n := range s.Nodes {
-		if n.Name == name {
-			return n.State == runstate.NodeAlive
-		}
+	if got := launcher.NewReceipt(result).Usage.NodeSeconds; jobs < 3 || math.Abs(got-seconds) > 3*jobs {
+		t.Errorf("%.1f node-seconds in the receipt, %.1f of %.0f jobs:\n%s", got, seconds, jobs, out)
 	}
-	return false
 }
 
 // companionsHeadDies: compute nodes may not submit, and the node waits until a client does, which one that only reads does not. A client that is killed when it has
@@ -259,8 +260,8 @@ func (b *bed) companionsHeadDies(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(b.wrapSbatch(t), "login-only"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	g := b.gate(t)
-	g.open()
+	g := b.waitFile(t)
+	g.create()
 	s := b.wantsTwo("headless", g)
 	s.Workers[0].CPUs = 16 // all of the node: the head has its node to itself
 	l := b.launcher()

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher"
@@ -33,35 +32,6 @@ func (b *bed) commands(t *testing.T) {
 	t.Run("apart", func(t *testing.T) { apart(t, l, id) })
 	t.Run("apart by ssh", func(t *testing.T) { apart(t, b.ssh(t), id) })
 	t.Run("in an allocation", func(t *testing.T) { b.inAllocation(t, id) })
-}
-
-// execs: on a terminal all keys go to the command, also Ctrl-C; without one, the command is stopped when its context ends.
-func (b *bed) execs(t *testing.T, id launcher.ID) {
-	t.Run("terminal", func(t *testing.T) { terminaltest.OnTerminal(t, b.launcher(), id) })
-	t.Run("terminal by ssh", func(t *testing.T) { terminaltest.OnTerminal(t, b.ssh(t), id) })
-	t.Run("asked to end", func(t *testing.T) { askedToEnd(t, b.launcher(), id) })
-}
-
-func askedToEnd(t *testing.T, l launcher.Launcher, id launcher.ID) {
-	out, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	ctx, cancel := context.WithCancelCause(t.Context())
-	defer cancel(nil)
-	go func() {
-		defer in.Close()
-		script := `trap "echo asked; exit 0" INT; echo ready; while :; do sleep 0.1; done`
-		_, err := l.Exec(ctx, id, launcher.ExecRequest{Command: []string{"sh", "-c", script}, Stdout: in, Stderr: in})
-		t.Log(err)
-	}()
-	terminaltest.ReadUntil(t, out, "ready")
-	cancel(launcher.Interruption{Signal: syscall.SIGTERM})
-	terminaltest.ReadUntil(t, out, "asked")
-	if _, err := io.Copy(io.Discard, out); err != nil { // its end
-		t.Error(err)
-	}
 }
 
 // apart: without a terminal here there is none there, every byte comes through in both directions, standard output and error are apart, what has

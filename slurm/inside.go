@@ -113,7 +113,7 @@ func (c *cluster) beginInside(ctx context.Context, around site.Around, keep []st
 	ended := make(chan error, 1)
 	go func() { ended <- srun.Wait() }()
 	for until := time.Now().Add(beginTime); time.Now().Before(until); sleep.For(ctx, stepEvery) {
-		if err := c.run.Look(ctx); err != nil || ctx.Err() != nil {
+		if err := c.run.Read(ctx); err != nil || ctx.Err() != nil {
 			return err
 		}
 		if c.run.JobID != 0 { // the step has written it
@@ -121,7 +121,7 @@ func (c *cluster) beginInside(ctx context.Context, around site.Around, keep []st
 		}
 		select {
 		case err := <-ended:
-			if c.run.Look(ctx) == nil && c.run.JobID != 0 {
+			if c.run.Read(ctx) == nil && c.run.JobID != 0 {
 				return nil
 			}
 			return launcher.Fail(runstate.CodeStartFailed, err, "`srun --overlap true` in it tests whether its nodes accept steps", "the keeper's step in job %d could not begin: %s (all of its output: %s)", around.Job, c.scriptOutput(ctx), out)

@@ -100,7 +100,7 @@ func (c *cluster) interrupted(ctx context.Context, err error) error {
 
 // existing compares the wish with what is there under the name. While somebody else is launching it, it waits. done: it is the same.
 func (c *cluster) existing(ctx context.Context, s *spec.ClusterSpec) (done bool, err error) {
-	if err := c.run.Look(ctx); err != nil || c.run.Record == nil {
+	if err := c.run.Read(ctx); err != nil || c.run.Record == nil {
 		return false, err
 	}
 	if !c.run.Committed {

@@ -81,7 +81,7 @@ func (l *Launcher) listed(ctx context.Context, name string) (s launcher.Status, 
 	if err != nil {
 		return s, "", false, nil // not ours
 	}
-	if err := c.run.Look(ctx); err != nil || c.run.Record == nil {
+	if err := c.run.Read(ctx); err != nil || c.run.Record == nil {
 		return s, "", false, err
 	}
 	if nonce = c.run.Record.Nonce; !c.run.Committed {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"maps"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,30 +13,18 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/slurm"
-	"github.com/rayctl/rayctl/slurm/slurmspec"
 	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/slurmtest"
-)
-
-// watchers is how many watch: each as a process of its own would, sharing only the file.
-const watchers = 50
-
-// What a cluster may cost the controller in a minute.
-const (
-	mostWaiting = 6.7 // four counted requests within 36 s: the first two pauses are of 12 s and, as they grow with the job's age, at least 24 s
-	mostRunning = 2
-	question    = 2                // requests of a squeue: jobs and partitions
-	window      = 45 * time.Second // for what is not asked at all
 )
 
 // TestLoad counts what the controller is asked while many watch one cluster that waits and then runs. The counts do not depend on how many watch.
 func TestLoad(t *testing.T) {
 	pace.Parallel(t)
-	b := start(t, slurmtest.Options{Nodes: 2})
+	b := newBed(t, slurmtest.Options{Nodes: 2})
 	release := sync.OnceFunc(b.occupy(t))
 	defer release()
 	many := b.sharing(t, watchers)
-	g := b.gate(t)
+	g := b.waitFile(t)
 	s := b.named("load", g.wait())
 	s.Workers = nil
 	id, err := many[0].Launch(t.Context(), s, launcher.Payload{})
@@ -68,7 +55,7 @@ func TestLoad(t *testing.T) {
 	if running > mostRunning {
 		t.Errorf("%.1f requests a minute while running, with %d watchers", running, watchers)
 	}
-	g.open()
+	g.create()
 	seen.awaitAll(t, "ended by its driver", func(s launcher.Status) bool {
 		return isGone(s) && s.Exit != nil && s.Exit.Cause == runstate.CauseSucceeded
 	})
@@ -83,6 +70,75 @@ func (b *bed) sharing(t *testing.T, n int) (out []*slurm.Launcher) {
 		out = append(out, l)
 	}
 	return out
+}
+
+// watchers is how many watch: each as a process of its own would, sharing only the file.
+const watchers = 50
+
+// statuses are the last that each watcher saw.
+type statuses struct {
+	mu   sync.Mutex
+	last map[launcher.Launcher]launcher.Status
+}
+
+func (s *statuses) follow(ctx context.Context, t *testing.T, l launcher.Launcher, id launcher.ID) {
+	t.Helper()
+	all, err := l.Watch(ctx, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for st := range all {
+			s.mu.Lock()
+			if s.last == nil {
+				s.last = map[launcher.Launcher]launcher.Status{}
+			}
+			s.last[l] = st
+			s.mu.Unlock()
+		}
+	}()
+}
+
+// awaitAll waits for a condition of all watchers' last statuses, which may need Ray's start.
+func (s *statuses) awaitAll(t *testing.T, what string, cond func(launcher.Status) bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for s.count(cond) != watchers {
+		if wrong := s.wronglyGone(cond); wrong != nil {
+			t.Fatalf("it is gone before it was seen %s: %+v", what, wrong.Exit)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("waiting for %s: %v", what, ctx.Err())
+		}
+	}
+}
+
+func (s *statuses) count(cond func(launcher.Status) bool) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, st := range s.last {
+		if cond(st) {
+			n++
+		}
+	}
+	return n
+}
+
+// wronglyGone is a watcher's last status that can no longer become what is waited for; nil: there is none.
+func (s *statuses) wronglyGone(cond func(launcher.Status) bool) *launcher.Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, st := range s.last {
+		if isGone(st) && !cond(st) {
+			return &st
+		}
+	}
+	return nil
 }
 
 // measure counts the requests of a while, in a minute.
@@ -123,97 +179,10 @@ func sum(counts map[string]int) (n int) {
 	return n
 }
 
-// statuses are the last that each watcher saw.
-type statuses struct {
-	mu   sync.Mutex
-	last map[launcher.Launcher]launcher.Status
-}
-
-func (s *statuses) follow(ctx context.Context, t *testing.T, l launcher.Launcher, id launcher.ID) {
-	t.Helper()
-	all, err := l.Watch(ctx, id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		for st := range all {
-			s.mu.Lock()
-			if s.last == nil {
-				s.last = map[launcher.Launcher]launcher.Status{}
-			}
-			s.last[l] = st
-			s.mu.Unlock()
-		}
-	}()
-}
-
-func (s *statuses) count(cond func(launcher.Status) bool) (n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, st := range s.last {
-		if cond(st) {
-			n++
-		}
-	}
-	return n
-}
-
-// wronglyGone is a watcher's last status that can no longer become what is waited for; nil: there is none.
-func (s *statuses) wronglyGone(cond func(launcher.Status) bool) *launcher.Status {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, st := range s.last {
-		if isGone(st) && !cond(st) {
-			return &st
-		}
-	}
-	return nil
-}
-
-// awaitAll waits for a condition of all watchers' last statuses, which may need Ray's start.
-func (s *statuses) awaitAll(t *testing.T, what string, cond func(launcher.Status) bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for s.count(cond) != watchers {
-		if wrong := s.wronglyGone(cond); wrong != nil {
-			t.Fatalf("it is gone before it was seen %s: %+v", what, wrong.Exit)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("waiting for %s: %v", what, ctx.Err())
-		}
-	}
-}
-
-// plannedStart launches a cluster that waits for node2; what it returns checks that the start which Slurm expects is shown. (doctor's tests cover the output of
-// `sbatch --test-only`.)
-func (b *bed) plannedStart(t *testing.T) (shown func(t *testing.T)) {
-	t.Helper()
-	other, err := b.Submit(t.Context(), "sleep 1000", "--exclusive", "--time=30", "--nodelist=node2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.AwaitJob(t, other, "RUNNING")
-	l, s := b.launcher(), b.named("planned", "true")
-	s.Sections = slurmspec.In(&slurmspec.Section{Group: slurmspec.Group{Nodelist: "node2"}})
-	id, err := l.Launch(t.Context(), s, launcher.Payload{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func(t *testing.T) {
-		st := watchUntil(t, l, id, func(s launcher.Status) bool {
-			return strings.Contains(s.Reason.Message, "Slurm expects to start it at ")
-		})
-		if st.Phase != runstate.Queued || st.Reason.Code != "Resources" && st.Reason.Code != "Priority" {
-			t.Errorf("status: %s, %+v", st.Phase, st.Reason)
-		}
-		b.removed(t, l, id)
-		if _, err := b.Slurm(t.Context(), "scancel", other); err != nil {
-			t.Error(err)
-		}
-	}
-}
+// What a cluster may cost the controller in a minute.
+const (
+	mostWaiting = 6.7 // four counted requests within 36 s: the first two pauses are of 12 s and, as they grow with the job's age, at least 24 s
+	mostRunning = 2
+	question    = 2                // requests of a squeue: jobs and partitions
+	window      = 45 * time.Second // for what is not asked at all
+)

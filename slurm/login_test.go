@@ -24,7 +24,7 @@ import (
 // TestLogin: what users have made of their way to the login node.
 func TestLogin(t *testing.T) {
 	pace.Parallel(t)
-	b := start(t, slurmtest.Options{Nodes: 1, LoginSSH: true})
+	b := newBed(t, slurmtest.Options{Nodes: 1, LoginSSH: true})
 	t.Run("ShellPrints", b.shellPrints)
 	t.Run("OwnMaster", b.ownMaster)
 	t.Run("PathOfLoginShells", b.pathOfLoginShells)
@@ -81,7 +81,7 @@ func (b *bed) shellPrints(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	g := b.gate(t)
+	g := b.waitFile(t)
 	s := b.named("noisy", "echo in spite of it; "+g.wait())
 	l := b.noisyLogin(t, "bash", ".bashrc")
 	if bad := failing(l.Check(t.Context(), s)); len(bad) > 0 {
@@ -100,7 +100,7 @@ func (b *bed) shellPrints(t *testing.T) {
 			b.launchedAndEnded(t, l, "by-"+shell)
 		})
 	}
-	g.open()
+	g.create()
 	r.ended(0, "succeeded", "")
 	if r.out.String() != "in spite of it\n" {
 		t.Errorf("output %q", r.out.String())

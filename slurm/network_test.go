@@ -25,7 +25,7 @@ import (
 // TestNetwork is a site whose nodes have two networks, no default route, and names that stand for loopback.
 func TestNetwork(t *testing.T) {
 	pace.Parallel(t)
-	b := start(t, slurmtest.Options{Nodes: 2, Storage: true, LoopbackNames: true, Partitions: []slurmtest.Partition{{Name: "main", Default: true}, {Name: "cpu", Nodes: "node1"}}})
+	b := newBed(t, slurmtest.Options{Nodes: 2, Storage: true, LoopbackNames: true, Partitions: []slurmtest.Partition{{Name: "main", Default: true}, {Name: "cpu", Nodes: "node1"}}})
 	t.Run("Unclear", b.networkUnclear)
 	t.Run("Partitions", b.partitionsApart)
 	t.Run("NotThere", b.networkNotThere)
@@ -38,7 +38,7 @@ func TestNetwork(t *testing.T) {
 func (b *bed) onBoth(name, entrypoint string, section slurmspec.Section) *spec.ClusterSpec {
 	s := b.named(name, entrypoint)
 	one := 1
-	s.Workers = []spec.WorkerGroup{{Name: "w", Replicas: &one, NodeResources: small()}}
+	s.Workers = []spec.WorkerGroup{{Name: "w", Replicas: &one, NodeResources: smallNode()}}
 	section.Nodelist = "node[1-2]"
 	s.Sections = slurmspec.In(&section)
 	return s
@@ -201,8 +201,8 @@ while not os.path.exists(sys.argv[1]):
 
 // networkChosen: two clusters at the same time on the same nodes. All of Ray is in the second network, and whatever their processes listen on is a port of the range.
 func (b *bed) networkChosen(t *testing.T) {
-	g := b.gate(t)
-	var runs []*begun
+	g := b.waitFile(t)
+	var runs []*watchedRun
 	for i, network := range []string{"10.78.0.0/16", "eth1"} {
 		s := b.onBoth(fmt.Sprintf("chosen%d", i), "python -c "+shellescape.Quote(whereNodesAre)+" "+g.path, slurmspec.Section{Network: network, Ports: "20000-20255", Expose: "node"})
 		s.Ray.Version = "2.60.0"
@@ -226,7 +226,7 @@ func (b *bed) networkChosen(t *testing.T) {
 			}
 		}
 	}
-	g.open()
+	g.create()
 	for _, r := range runs {
 		r.ended(0, "succeeded", "")
 		found := map[string][]string{}
@@ -284,8 +284,8 @@ func (b *bed) listening(t *testing.T, node int) map[int]string {
 
 // portsTaken: a cluster for which another one on its node has left no ports does not start, and the error has that reason. The other one can start again with those that it has.
 func (b *bed) portsTaken(t *testing.T) {
-	g := b.gate(t)
-	one := func(name, entrypoint string) *begun {
+	g := b.waitFile(t)
+	one := func(name, entrypoint string) *watchedRun {
 		s := b.named(name, entrypoint)
 		s.Sections = slurmspec.In(&slurmspec.Section{Ports: "21000-21063", Group: slurmspec.Group{Nodelist: "node1"}})
 		s.Job.Restarts.NodeFailure = 1
@@ -297,7 +297,7 @@ func (b *bed) portsTaken(t *testing.T) {
 	second.ended(runstate.CodeStartFailed, "start-failed", "of the ports 21000-21063 (slurm.ports) are free here and ")
 	second.forgotten()
 	b.killHead(t, first.id)
-	g.open()
+	g.create()
 	if n := len(first.ended(0, "succeeded", "").Attempts); n != 2 {
 		t.Errorf("%d attempts", n)
 	}

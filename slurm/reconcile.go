@@ -45,7 +45,7 @@ func (l *Launcher) due(ctx context.Context, name string) (*repair, error) {
 	if err != nil {
 		return nil, nil // not ours
 	}
-	if err := c.run.Look(ctx); err != nil || c.run.Record == nil {
+	if err := c.run.Read(ctx); err != nil || c.run.Record == nil {
 		return nil, err
 	}
 	found := func(what, why string, do func(context.Context) error) (*repair, error) {

@@ -56,14 +56,14 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 			asked = c.askKeeper(ctx, end)
 		}
 		sleep.For(ctx, lookEvery)
-		if err := c.run.Look(ctx); err != nil {
+		if err := c.run.Read(ctx); err != nil {
 			return err
 		}
 		if c.run.Record == nil {
 			return nil
 		}
 	}
-	return launcher.Fail(runstate.CodeInterrupted, ctx.Err(), "", "interrupted while ending %s", c.run.Name)
+	return launcher.Fail(runstate.CodeInterrupted, ctx.Err(), "repeat `rayctl down "+c.run.Name+"`", "interrupted while ending %s", c.run.Name)
 }
 
 // patience is how long the keeper may take.

@@ -32,15 +32,15 @@ func TestTwoUsers(t *testing.T) {
 	pace.Parallel(t)
 	needs.Root(t)
 	program := rayctl(t)
-	b := start(t, slurmtest.Options{Users: []string{"alice", "bob"}, Binds: []string{filepath.Dir(program)},
+	b := newBed(t, slurmtest.Options{Users: []string{"alice", "bob"}, Binds: []string{filepath.Dir(program)},
 		Partitions: []slurmtest.Partition{{Name: "main", Default: true}, {Name: "closed", Extra: "State=DOWN"}}})
-	alice := &typing{bed: b.as("alice"), program: program}
+	alice := &user{bed: b.as("alice"), program: program}
 	waits := alice.leavesWaiting(t, "waits", "30s")
 	rests := alice.leavesWaiting(t, "rests", "2h")
-	g := b.gate(t)
+	g := b.waitFile(t)
 	count := "python -c " + shellescape.Quote(`import ray; ray.init(log_to_driver=False, logging_level="ERROR"); print(len(ray.nodes()))`)
 	attack := b.attack(t, "bob", "alice")
-	var runs []*begun
+	var runs []*watchedRun
 	for _, name := range []string{"alice", "bob"} {
 		of := b.as(name)
 		s := of.named("same", g.wait()+"; "+count)
@@ -57,7 +57,7 @@ func TestTwoUsers(t *testing.T) {
 	}
 	t.Run("ReadsOnlyRead", func(t *testing.T) { alice.readsOnlyRead(t, rests) })
 	t.Run("QueueUnwatched", func(t *testing.T) { alice.leavesQueue(t, waits) })
-	g.open()
+	g.create()
 	for _, r := range runs {
 		if r.ended(0, "succeeded", ""); r.out.String() != "1\n" {
 			t.Errorf("output %q, want one node", r.out.String())
@@ -106,20 +106,20 @@ func rayctl(t *testing.T) string {
 	return path
 }
 
-// typing is a user who types commands of rayctl beside the controller.
-type typing struct {
+// user runs rayctl as a person does, beside the controller.
+type user struct {
 	*bed
 	program string
 }
 
-func (u *typing) rayctl(ctx context.Context, args ...string) *exec.Cmd {
-	c := u.Cluster.Command(ctx, u.user, u.program, args...)
-	c.Env = append(c.Env, "XDG_RUNTIME_DIR="+u.Home(u.user)) // like a login, for files shared by a user's rayctls
+func (u *user) rayctl(ctx context.Context, args ...string) *exec.Cmd {
+	c := u.Cluster.Command(ctx, u.owner, u.program, args...)
+	c.Env = append(c.Env, "XDG_RUNTIME_DIR="+u.Home(u.owner)) // like a login, for files shared by a user's rayctls
 	return c
 }
 
 // reader is rayctl for the user, with slurm.dir mounted read-only: nobody can write there then, whatever its files permit. Everybody else writes as before.
-func (u *typing) reader(ctx context.Context, args ...string) *exec.Cmd {
+func (u *user) reader(ctx context.Context, args ...string) *exec.Cmd {
 	c := u.rayctl(ctx, args...)
 	user := slices.Index(c.Args, "setpriv") // before it root is in the namespaces of the controller
 	const mount = `mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && shift && exec "$@"`
@@ -128,7 +128,7 @@ func (u *typing) reader(ctx context.Context, args ...string) *exec.Cmd {
 }
 
 // reads runs a command of rayctl that only reads, which must print these words, and returns what it prints.
-func (u *typing) reads(t *testing.T, want string, args ...string) string {
+func (u *user) reads(t *testing.T, want string, args ...string) string {
 	t.Helper()
 	c := u.reader(t.Context(), append(args, "--launcher", "slurm")...)
 	if args[0] == "__complete" { // its last argument is the word to complete
@@ -144,13 +144,13 @@ func (u *typing) reads(t *testing.T, want string, args ...string) string {
 
 // readsOnlyRead: the commands that read work on a directory that cannot be written, change nothing in it, and send Slurm's controller nothing but queries and the steps
 // by which they reach a node.
-func (u *typing) readsOnlyRead(t *testing.T, id string) {
+func (u *user) readsOnlyRead(t *testing.T, id string) {
 	c := u.reader(t.Context(), "--version")
 	c.Args[len(c.Args)-2], c.Args[len(c.Args)-1] = "touch", filepath.Join(u.Dir(), "new")
 	if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), "Read-only file system") {
 		t.Fatalf("slurm.dir can be written: %v, %s", err, out)
 	}
-	before := contents(t, u.run("rests"))
+	before := contents(t, u.runDir("rests"))
 	if len(before) == 0 {
 		t.Fatal("the run has no files")
 	}
@@ -174,7 +174,7 @@ func (u *typing) readsOnlyRead(t *testing.T, id string) {
 	if all, err := u.Requests(t.Context()); err != nil || len(orders) > 0 || all["REQUEST_JOB_INFO"]+all["REQUEST_JOB_USER_INFO"] == 0 {
 		t.Errorf("to read has sent %v of %v, %v", orders, all, err)
 	}
-	if after := contents(t, u.run("rests")); !maps.Equal(before, after) {
+	if after := contents(t, u.runDir("rests")); !maps.Equal(before, after) {
 		t.Errorf("to read has changed the run's directory:\n%v\n%v", before, after)
 	}
 	if state, err := u.Slurm(t.Context(), "squeue", "--noheader", "--states=all", "--jobs="+id, "--format=%T"); err != nil || state != "PENDING" {
@@ -184,7 +184,7 @@ func (u *typing) readsOnlyRead(t *testing.T, id string) {
 }
 
 // leavesWaiting lets a job wait for so long at most in a partition that is closed, kills the client with SIGKILL, and returns the id of the job.
-func (u *typing) leavesWaiting(t *testing.T, name, limit string) string {
+func (u *user) leavesWaiting(t *testing.T, name, limit string) string {
 	t.Helper()
 	c := u.rayctl(context.Background(), "run", "--launcher", "slurm", "--name", name, "--set", "ray.python="+u.python, "--set", "slurm.partition=closed",
 		"--set", "job.restarts.preempted=0", "--queue-timeout", limit, "--set", "lifetime.max=1m", "--", "echo", "never")
@@ -194,7 +194,7 @@ func (u *typing) leavesWaiting(t *testing.T, name, limit string) string {
 		t.Fatal(err)
 	}
 	var job string
-	committed := filepath.Join(u.run(launcher.ID(name)), "1", "commit")
+	committed := filepath.Join(u.runDir(launcher.ID(name)), "1", "commit")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for job == "" && ctx.Err() == nil {
@@ -213,9 +213,9 @@ func (u *typing) leavesWaiting(t *testing.T, name, limit string) string {
 
 // leavesQueue: Slurm itself withdraws the job when its time in the queue is over: nobody runs a command of rayctl. Then the commands that only read show the cause, and `gc`
 // writes the result.
-func (u *typing) leavesQueue(t *testing.T, id string) {
+func (u *user) leavesQueue(t *testing.T, id string) {
 	u.AwaitJob(t, id, "DEADLINE")
-	result := filepath.Join(u.run("waits"), "1", "result.json")
+	result := filepath.Join(u.runDir("waits"), "1", "result.json")
 	if _, err := os.Stat(result); err == nil {
 		t.Error("somebody has written a result")
 	}

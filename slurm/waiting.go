@@ -52,21 +52,22 @@ func (w *watcher) queued(ctx context.Context) bool {
 	return false
 }
 
-// dueOf is the action that ends a waiting job for this reason.
+// dueOf is the action that ends a waiting job with this verdict.
 func dueOf(v runstate.Verdict) *launcher.End {
 	return &launcher.End{Cause: v.Cause, Message: v.Message, Final: v.Final, IfWaiting: true}
 }
 
-// goodFor is how long an answer about a waiting job is good enough: as long as the job had waited by then, because what keeps it waiting changes seldom.
+// goodFor is how long watchers use one answer of Slurm about a waiting job: as long as the job had waited when the answer came, because the reason of a long wait changes
+// seldom.
 func goodFor(waited time.Duration) time.Duration {
 	return min(max(waited, queue.WhileWaiting), queue.WhileRunning)
 }
 
-// maxAge is how old an answer may be for a job that has waited so long by now, if each answer is used for goodFor: one from the middle of that time just is.
+// maxAge is how old an answer may be for a job that has waited for this long: no older than the middle of that time, from when goodFor allows its use until now.
 func maxAge(waited time.Duration) time.Duration { return goodFor(waited / 2) }
 
-// Slurm's scheduler plans only the first jobs of its queue by itself. It is asked for a plan when it has had the time to make one (bf_interval's
-// default), and seldom: it is work for it.
+// Slurm's scheduler plans only the first jobs of its queue by itself. A client asks for a plan once the scheduler has had the time to make one (bf_interval's
+// default), and seldom, because each request costs the controller time.
 const (
 	planAfter = 30 * time.Second
 	planEvery = 10 * time.Minute

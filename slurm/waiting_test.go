@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Each look of a watcher at the end of goodFor makes a new request: an answer that is counted as new enough there would show an end in the queue a minute late.
+// TestQuestionsWhileWaiting: a watcher that asks at the end of goodFor makes a new request. If it took the old answer as new enough, the end of a waiting job would be seen
+// a minute late.
 func TestQuestionsWhileWaiting(t *testing.T) {
 	const delay = 50 * time.Millisecond // of the timer, and of the request before it
 	var asked []int

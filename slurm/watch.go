@@ -56,7 +56,7 @@ func (w *watcher) run(ctx context.Context) {
 	}()
 	paths := w.cluster.run.Watched()
 	for ctx.Err() == nil {
-		if err := w.cluster.run.Look(ctx); err != nil {
+		if err := w.cluster.run.Read(ctx); err != nil {
 			w.unreachable(ctx, err)
 		} else if w.step(ctx) {
 			return
@@ -208,7 +208,7 @@ func (w *watcher) question(ctx context.Context, age time.Duration) (f fate, over
 		return f, false, nil
 	}
 	// The files may be newer than the controller's answer.
-	if err := w.cluster.run.Look(ctx); err != nil || w.cluster.run.Record == nil || w.cluster.run.Result != nil {
+	if err := w.cluster.run.Read(ctx); err != nil || w.cluster.run.Record == nil || w.cluster.run.Result != nil {
 		w.pace, w.again = 0, ""
 		return f, false, nil
 	}

@@ -142,7 +142,7 @@ func dashboardPort(ctx context.Context, a *app.App, c *app.Cluster) int {
 }
 
 // forward listens on a port of loopback, 0 is any free one, and returns its address. In g, until ctx ends, each connection is passed on to one that dial
-// makes; what is there is for messages.
+// makes. Messages name the target by what.
 func forward(ctx context.Context, a *app.App, g *errgroup.Group, port int, what string, dial func() (net.Conn, error)) (string, error) {
 	l, err := listenLocal(ctx, a, port)
 	if err != nil {

@@ -52,7 +52,7 @@ func openTunnel(ctx context.Context, a *app.App, c *app.Cluster, e *launcher.End
 	}
 	lock, err := filelock.Try(path + ".lock")
 	if err != nil {
-		return nil, launcher.Fail(runstate.CodePermission, err, "", "the tunnel to %s cannot be made: %v", c.ID, err)
+		return nil, launcher.Fail(runstate.CodePermission, err, "make "+filepath.Dir(path)+" a directory that you may write", "the tunnel to %s cannot be made: %v", c.ID, err)
 	}
 	var process *exec.Cmd
 	if lock != nil { // there is no tunnel

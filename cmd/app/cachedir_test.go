@@ -10,7 +10,7 @@ import (
 	"github.com/rayctl/rayctl/cmd/app/apptest"
 )
 
-// TestTokenFiles: clusters of one name at two sites have tokens of their own, which stay until a cluster of this name is ended or gc finds none.
+// TestTokenFiles: two clusters of one name at two sites have a token file each. It stays until a cluster of this name is ended, or until gc finds no such cluster.
 func TestTokenFiles(t *testing.T) {
 	a, _, _ := apptest.New()
 	cache := t.TempDir()
@@ -57,7 +57,7 @@ func TestTokenFiles(t *testing.T) {
 	}
 }
 
-// TestNoCache: what only reads or removes works where the cache cannot be made.
+// TestNoCache: commands that only read or remove work where the cache directory cannot be made.
 func TestNoCache(t *testing.T) {
 	a, _, _ := apptest.New()
 	a.Getenv = func(name string) string { return map[string]string{"XDG_CACHE_HOME": "/proc/none"}[name] }

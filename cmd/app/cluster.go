@@ -91,7 +91,8 @@ func CopyLog(ctx context.Context, w io.Writer, s *launcher.Status, open launcher
 	return own.Flush()
 }
 
-// DriverOf is the submission id of an attempt's driver, and where in the attempt's saved log the driver's begins (LogBegin), of a run with a job.
+// DriverOf returns, for a run with a job, the submission id of an attempt's driver, and the offset in the attempt's saved log at which the driver's output begins
+// (LogBegin).
 func DriverOf(s *launcher.Status, attempt int) (id string, begin int64) {
 	id, begin = s.Job.SubmissionID, s.Job.LogBegin
 	for _, old := range s.Attempts {
@@ -133,7 +134,7 @@ func (c *Cluster) Result(ctx context.Context) (*launcher.Result, error) {
 // IsShared reports whether an argument is the path of a run that another user shares (job.shareDir). Names of clusters have no slash.
 func IsShared(name string) bool { return strings.Contains(name, "/") }
 
-// shared is such a run.
+// shared is the run at the path that another user shares.
 func (a *App) shared(dir string) (*Cluster, error) {
 	l, id, err := sharedrun.Open(dir)
 	if err != nil {

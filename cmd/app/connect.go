@@ -132,7 +132,7 @@ func (a *App) OnCluster(o *DashboardFlags, run func(context.Context) error) func
 }
 
 // FromEnvironment takes the dashboard from RAY_API_SERVER_ADDRESS, as `ray job` does, if the command line names no cluster and no address. If it is that of
-// a cluster of this machine, as `rayctl env` makes it, the cluster is meant, which can more than its dashboard.
+// a cluster of this machine, as `rayctl env` prints it, the command works on that cluster, because a cluster allows more commands than its dashboard alone.
 func (a *App) FromEnvironment(ctx context.Context, o *DashboardFlags) {
 	if o.Cluster != "" || o.Address != "" {
 		return

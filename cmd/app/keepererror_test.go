@@ -11,7 +11,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// TestKeeperError: a keeper that gives no answer, or not yet, is something to try again; what it answers stays as it is.
+// TestKeeperError: where a keeper does not answer, or not yet, the error says to try again; an error that the keeper itself answers is not changed.
 func TestKeeperError(t *testing.T) {
 	busy := &keeper.Error{Status: http.StatusServiceUnavailable, Message: "the keeper is busy"}
 	refused := &keeper.Error{Status: http.StatusConflict, Message: "no"}

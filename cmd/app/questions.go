@@ -16,7 +16,7 @@ type Questions struct {
 // Questions are asked on stderr, because stdout is for the answer of the command.
 func (a *App) Questions() *Questions { return &Questions{bufio.NewScanner(a.In), a.Err} }
 
-// Ask is the line that answers a question, without the blanks around it, and whether there was one.
+// Ask prints a question and returns the line that answers it, without the blanks around it, and whether there was a line.
 func (q *Questions) Ask(question string) (answer string, more bool) {
 	fmt.Fprint(q.out, question)
 	if more = q.lines.Scan(); !more {
@@ -25,5 +25,5 @@ func (q *Questions) Ask(question string) (answer string, more bool) {
 	return strings.TrimSpace(q.lines.Text()), more
 }
 
-// Err is why there is no more answer, nil at the end of the input.
+// Err is why the last question got no answer; nil at the end of the input.
 func (q *Questions) Err() error { return q.lines.Err() }

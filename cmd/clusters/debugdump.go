@@ -160,7 +160,7 @@ func (o *debugDumpOptions) tell(a *app.App, files []dump.File, problems int) {
 	}
 	a.UI.Note("the archive holds %s", strings.Join(held, ", "))
 	if problems > 0 {
-		a.UI.Note("%d things could not be had: problems.txt in it names them", problems)
+		a.UI.Note("%d parts could not be read: problems.txt in the archive names them", problems)
 	}
 	if !o.driverLog {
 		a.UI.Note("the output of your program is not in it: --driver-log adds its end")

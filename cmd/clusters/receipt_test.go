@@ -91,7 +91,7 @@ func TestRefusedIsHistory(t *testing.T) {
 	}
 }
 
-// TestUnusedPackages: other launchers name packages once that only the local launcher installs.
+// TestUnusedPackages: the other launchers print one note about packages that only the local launcher installs.
 func TestUnusedPackages(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, want := range map[string]int{"slurm": 1, "local": 0} {

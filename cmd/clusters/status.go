@@ -72,7 +72,7 @@ func runStatus(ctx context.Context, a *app.App, o *statusOptions) error {
 		_, err := fmt.Fprintln(a.Out, terminal.OneLine(s.Name))
 		return err
 	}
-	now := served.Look(ctx, a, c, s)
+	now := served.Ask(ctx, a, c, s)
 	if done, err := o.output.Structured(a.Out, now); done || err != nil {
 		return err
 	}

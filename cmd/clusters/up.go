@@ -223,7 +223,7 @@ func endedEarly(id launcher.ID, e runstate.Exit) error {
 	if reason == "" {
 		reason = e.Cause
 	}
-	return launcher.Fail(code, nil, "", "cluster %s ended before it was ready: %s", id, reason)
+	return launcher.Fail(code, nil, "`rayctl status "+string(id)+"` shows what happened", "cluster %s ended before it was ready: %s", id, reason)
 }
 
 // answerUp prints the new cluster.

@@ -281,7 +281,7 @@ func recordLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster)
 		return err
 	}
 	if o.node != "" {
-		return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "", "cluster %s has ended: its nodes' logs are in its record%s", c.ID, nodeLogPlace(r))
+		return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "leave --node out for the driver's output", "cluster %s has ended: its nodes' logs are in its record%s", c.ID, nodeLogPlace(r))
 	}
 	if r.Job == nil || o.job != "" && o.job != r.Job.SubmissionID {
 		return keptLogs(ctx, a, o, c, r)

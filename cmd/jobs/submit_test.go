@@ -35,7 +35,8 @@ func TestCwd(t *testing.T) {
 	}
 }
 
-// TestVariables: a job learns which cluster and job it is, and the programs that begin its tasks in which directory; of a cluster that is not known, only the job.
+// TestVariables: the environment of a job names its cluster, its job, and the directory in which the programs begin its tasks. Where the cluster is not known it names the
+// job alone.
 func TestVariables(t *testing.T) {
 	p := &launcher.Packages{RuntimeEnv: map[string]any{}}
 	got := submitRequest(&spec.Job{Entrypoint: "true", Cwd: "/it's $HOME", Env: map[string]string{"A": "b"}}, p, "one", "dev").RuntimeEnv["env_vars"].(map[string]string)
@@ -50,7 +51,7 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// TestErrorLine: as the keeper's error_line, of the messages of Ray, pip and uv about a runtime environment.
+// TestErrorLine: errorLine picks the same line as the keeper's error_line from messages of Ray, pip and uv about a runtime environment.
 func TestErrorLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "",

@@ -146,7 +146,7 @@ func awaitReady(ctx context.Context, a *app.App, c *app.Connection, o *applyOpti
 			a.UI.Note("stopped watching: `rayctl serve status%s` shows the applications", c.Flags())
 			return app.Exit(runstate.CodeInterrupted)
 		case err != nil && app.ExitCode(err) == runstate.CodeInternal:
-			return launcher.Fail(runstate.CodeStartFailed, err, "", "%s", app.Sentence(err))
+			return launcher.Fail(runstate.CodeStartFailed, err, "`rayctl serve status"+c.Flags()+"` shows the applications", "%s", app.Sentence(err))
 		case err != nil:
 			return err
 		}
@@ -180,7 +180,7 @@ func readConfig(a *app.App, file string) (config map[string]any, dir string, err
 		dir = filepath.Dir(file)
 	}
 	if err != nil {
-		return nil, "", launcher.Fail(runstate.CodeSpec, err, "", "Serve's config cannot be read: %v", err)
+		return nil, "", launcher.Fail(runstate.CodeSpec, err, "name a file that is there and that you may read", "Serve's config cannot be read: %v", err)
 	}
 	text, isService := ofRayService(data)
 	if isService {
@@ -190,7 +190,7 @@ func readConfig(a *app.App, file string) (config map[string]any, dir string, err
 		}
 	}
 	if err := yaml.UnmarshalStrict(text, &config); err != nil {
-		return nil, "", launcher.Fail(runstate.CodeSpec, err, "", "%s: %v", file, err)
+		return nil, "", launcher.Fail(runstate.CodeSpec, err, "correct the file", "%s: %v", file, err)
 	}
 	return config, dir, nil
 }

@@ -116,7 +116,7 @@ func TestTarOfANode(t *testing.T) {
 	}
 }
 
-// TestTarOverLinks: unpacking over the linked names of an earlier copy separates them.
+// TestTarOverLinks: where an earlier copy made several names of one file, unpacking over them makes a file of each.
 func TestTarOverLinks(t *testing.T) {
 	dst := filepath.Join(t.TempDir(), "dst")
 	if err := os.Mkdir(dst, 0o755); err != nil {
@@ -180,7 +180,7 @@ func TestHostileTar(t *testing.T) {
 	}
 }
 
-// TestTarAndLinksHere unpacks where links are already, of the user or of an earlier archive.
+// TestTarAndLinksHere unpacks into directories that already have links, the user's own or those of an earlier archive.
 func TestTarAndLinksHere(t *testing.T) {
 	file := []tar.Header{{Name: "src", Typeflag: tar.TypeReg}}
 	tree := []tar.Header{{Name: "src/", Typeflag: tar.TypeDir}, {Name: "src/x", Typeflag: tar.TypeReg}}

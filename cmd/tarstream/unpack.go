@@ -67,7 +67,7 @@ func (u *Unpacker) Open(dst string) error {
 		return launcher.Fail(runstate.CodeSpec, nil, "write its own name in place of ..", "the node's directory has no name that it could have in %s", dst)
 	}
 	if u.parent, err = os.OpenRoot(parent); err != nil {
-		return launcher.Fail(runstate.CodeSpec, err, "", "%v", err)
+		return launcher.Fail(runstate.CodeSpec, err, "name a directory that is there and that you may write", "%v", err)
 	}
 	u.target, u.Path = target, filepath.Join(parent, target)
 	if !isDir && info != nil && isStream(u.Path) {
@@ -169,7 +169,7 @@ func (u *Unpacker) top(h *tar.Header, r io.Reader) error {
 	case h.Typeflag == tar.TypeSymlink: // the node's shell follows one, so this one came later, or the node lies
 		return launcher.Fail(runstate.CodeSpec, nil, "name the file or directory that it leads to", "the node sent a link in place of %s", u.name)
 	default:
-		return launcher.Fail(runstate.CodeSpec, nil, "", "%s is neither a file nor a directory on the node", u.name)
+		return launcher.Fail(runstate.CodeSpec, nil, "name a file or a directory", "%s is neither a file nor a directory on the node", u.name)
 	}
 }
 

@@ -157,7 +157,7 @@ func (l *scarceListener) Accept() (net.Conn, error) {
 	return l.Listener.Accept()
 }
 
-// TestScarce: a lack of descriptors is none of the listener's ends.
+// TestScarce: the listener goes on after it has had no file descriptors for a while.
 func TestScarce(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,4 +1,4 @@
-"""A head that answers a keeper's questions as Ray 2.60 does, and keepers of it, one after the other; kuberay/successor_test.go is the same on a real one."""
+"""A head that answers a keeper's questions as Ray 2.60 does, and keepers of it, one after the other; kuberay/keeperlost_test.go is the same on a real one."""
 
 import http.server
 import json

@@ -88,7 +88,7 @@ func (f *Finder) repair(ctx context.Context, name string, o *observe.Snapshot) (
 			return nil, err
 		}
 		return found("launch", "its client died before it had a keeper", func(ctx context.Context) error { return f.Client.DeleteLaunch(ctx, name, o.Job.UID) }), nil
-	case o.Held() && o.Job.DeletionTimestamp == nil:
+	case o.HeldByContainer() && o.Job.DeletionTimestamp == nil:
 		return found("job", "another container in the keeper's pod keeps it alive", f.deleteJob(o.Job)), nil
 	case recordWaits(o):
 		end := launcher.End{Cause: runstate.CauseLost, Message: "the keeper was deleted before it could save the result"}

@@ -15,10 +15,6 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-const queueLabel = "kueue.x-k8s.io/queue-name"
-
-var kueue = admit.Kueue{}.Info()
-
 // TestKueueGang: what Kueue admits as a whole has no gang scheduler, whether its file names the queue or its namespace has one. One that the file names is refused.
 func TestKueueGang(t *testing.T) {
 	named := planOf(t, strings.Replace(gangFile, "labels: {", "labels: {"+queueLabel+": q, ", 1), true)
@@ -47,6 +43,8 @@ func TestKueueGang(t *testing.T) {
 		t.Errorf("without Kueue: %v, %v", free.Admitter, err)
 	}
 }
+
+const queueLabel = "kueue.x-k8s.io/queue-name"
 
 // TestKueueJobs: Jobs that Kueue holds get a queue, from the first place that has one, and take nothing of its quota; without a queue the launch is refused.
 func TestKueueJobs(t *testing.T) {

@@ -97,5 +97,5 @@ func (o *Snapshot) held() string {
 	return ""
 }
 
-// Held reports whether another container keeps the keeper's Job from ending.
-func (o *Snapshot) Held() bool { return o.held() != "" }
+// HeldByContainer reports whether another container keeps the keeper's Job from ending.
+func (o *Snapshot) HeldByContainer() bool { return o.held() != "" }

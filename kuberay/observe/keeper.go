@@ -25,8 +25,8 @@ type KeeperWait struct {
 	badSince time.Time // a reason that does not pass is seen since then
 }
 
-// Look returns what the keeper waits for, or an error if waiting is useless.
-func (w *KeeperWait) Look(o *Snapshot) (why string, err error) {
+// WaitsFor returns what the keeper waits for, or an error if waiting is useless.
+func (w *KeeperWait) WaitsFor(o *Snapshot) (why string, err error) {
 	name := w.Plan.Spec.Name
 	if o.Job == nil || o.Job.UID != w.Plan.OwnerUID || o.Job.DeletionTimestamp != nil || JobEnded(o.Job) {
 		return "", launcher.Fail(runstate.CodeInterrupted, nil, "launch it again",

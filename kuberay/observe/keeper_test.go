@@ -103,7 +103,7 @@ func TestKeeperWait(t *testing.T) {
 		w, why := &KeeperWait{Plan: p, Begun: launched}, ""
 		for _, at := range []time.Duration{0, c.after} { // a reason must last to count
 			o := scene(func(o *Snapshot) { o.Now, o.Job.UID = launched.Add(at), p.OwnerUID; c.change(o) })
-			if why, err = w.Look(o); err != nil {
+			if why, err = w.WaitsFor(o); err != nil {
 				why = err.Error()
 			}
 		}
@@ -182,8 +182,8 @@ func TestOwnContainer(t *testing.T) {
 			Status:     corev1.PodStatus{Phase: c.phase, ContainerStatuses: []corev1.ContainerStatus{{Name: "proxy", State: c.proxy}, {Name: objects.KeeperContainer, State: c.keeper}}},
 		}
 		o := &Snapshot{Job: job, Pods: []*corev1.Pod{pod}}
-		if KeeperRuns(o) != c.running || KeeperSucceeded(o) != c.success || o.Held() != c.held {
-			t.Errorf("%s: runs %v, succeeded %v, held %v (%s)", name, KeeperRuns(o), KeeperSucceeded(o), o.Held(), o.held())
+		if KeeperRuns(o) != c.running || KeeperSucceeded(o) != c.success || o.HeldByContainer() != c.held {
+			t.Errorf("%s: runs %v, succeeded %v, held %v (%s)", name, KeeperRuns(o), KeeperSucceeded(o), o.HeldByContainer(), o.held())
 		}
 	}
 }

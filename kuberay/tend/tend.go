@@ -116,7 +116,7 @@ func (t *Cluster) awaitRecord(ctx context.Context, k *keeper.Client) {
 
 // release deletes the Job of a keeper that has succeeded, which another container in its pod keeps from ending: Kubernetes would not.
 func (t *Cluster) release(ctx context.Context, o *observe.Snapshot) {
-	if !o.Ours() || !o.Held() || o.Job.DeletionTimestamp != nil || !t.released.CompareAndSwap(false, true) {
+	if !o.Ours() || !o.HeldByContainer() || o.Job.DeletionTimestamp != nil || !t.released.CompareAndSwap(false, true) {
 		return
 	}
 	t.log.Info("its Job is deleted, because another container keeps the keeper's pod running", "cluster", t.id)

@@ -3,59 +3,12 @@ package keeper_test
 import (
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
-
-// elastic is a cluster of a head without CPUs and a group of so many nodes at least and at most.
-func elastic(least, most int) func(*keeper.Orders) {
-	return func(o *keeper.Orders) {
-		o.Launcher = "local" // what the head has of memory, further nodes have, too
-		o.Groups[0].CPUs = ptr(0.0)
-		o.Groups = append(o.Groups, keeper.Group{
-			Name: "w", Count: least, Max: most, CPUs: ptr(1.0), GPUs: ptr(0.0), ObjectStoreMemory: ptr(int64(100e6)),
-		})
-		o.Scaling = &keeper.Scaling{Idle: 600, UpscalingSpeed: 1}
-	}
-}
-
-// more are the allocations of nodes above the required ones.
-func more(s *runstate.State) []runstate.Allocation {
-	return runstate.Of(s.Allocations, runstate.PurposeElastic)
-}
-
-// holdTwo is a driver that holds two nodes of one CPU as long as it runs. Its actors ask for memory, too, which the group leaves to Ray.
-var holdTwo = hold(2)
-
-func hold(nodes int) string {
-	return `python -c '
-import ray, time
-ray.init(log_to_driver=False)
-@ray.remote(num_cpus=1, memory=1 << 20, max_restarts=-1)
-class Holder:
-    def here(self): return True
-holders = [Holder.remote() for _ in range(` + strconv.Itoa(nodes) + `)]
-time.sleep(100000)'`
-}
-
-// alive waits until a node is alive in Ray that is started by another supervisor than this one.
-func (r *rig) alive(name string, other int) runstate.Node {
-	r.t.Helper()
-	var found runstate.Node
-	r.state(name+" is alive", func(s *runstate.State) bool {
-		for _, n := range s.Nodes {
-			if n.Name == name && n.State == runstate.NodeAlive && n.PID != 0 && n.PID != other {
-				found = n
-			}
-		}
-		return found.Name != ""
-	})
-	return found
-}
 
 // TestElasticNodesLost: lost nodes are replaced as Ray asks for them, the required one, too; with the head all of them go, and the next attempt
 // gets its own; and with the keeper.
@@ -89,51 +42,6 @@ func TestElasticNodesLost(t *testing.T) {
 		}
 	}
 	r.kill(r.cmd.Process.Pid)
-}
-
-// TestScale: a user sets how many nodes there are at least and at most, within what the cluster was launched with; none goes while it is used.
-func TestScale(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, holdTwo, func(o *keeper.Orders) {
-		elastic(1, 4)(o)
-		o.Scaling.Idle = 3
-	}).start(nil)
-	r.commit(keeper.Commit{})
-	r.state("the driver runs", running)
-	held := r.alive("w-1", 0) // with w-0
-	groups := func() []runstate.Group {
-		return r.state("its groups", func(*runstate.State) bool { return true }).Groups
-	}
-	for wish, words := range map[keeper.Scale]string{
-		{Group: "x", Min: 1}: "there is no group x; there is head, w", {Group: "head", Min: 1}: "group head is not elastic",
-		{Group: "w", Min: 0}: "group w can have 1 to 4 nodes, and not 0", {Group: "w", Min: 5}: "group w can have 1 to 4 nodes, and not 5",
-		{Group: "w", Min: 1, Max: ptr(9)}: "the maximum of group w can be 1 to 4 nodes, and not 9",
-	} {
-		if _, err := r.client().Scale(t.Context(), wish); err == nil || !strings.Contains(err.Error(), words) {
-			t.Errorf("%+v: %v", wish, err)
-		}
-	}
-	if _, err := r.client().Scale(t.Context(), keeper.Scale{Group: "w", Min: 4}, keeper.Scale{Group: "x", Min: 1}); err == nil || groups()[1].Min != 1 {
-		t.Errorf("one of two sizes that cannot both be had: %v, %+v", err, groups())
-	}
-	if offer, over, err := r.client().TakeOffer(t.Context(), keeper.OfferReport{}); offer != nil || over || err != nil { // these nodes need no jobs
-		t.Errorf("an offer: %+v, %t, %v", offer, over, err)
-	}
-	_, err := r.client().Scale(t.Context(), keeper.Scale{Group: "w", Min: 3})
-	r.must(err)
-	third := r.alive("w-2", 0)
-	s, err := r.client().Scale(t.Context(), keeper.Scale{Group: "w", Min: 1, Max: ptr(1)})
-	r.must(err)
-	if g := s.Groups[1]; g.Min != 1 || g.Max != 1 {
-		t.Errorf("%+v", g)
-	}
-	s = r.state("the third node is given up", func(s *runstate.State) bool { return more(s)[len(more(s))-1].Released != nil })
-	if a := more(s)[len(more(s))-1]; !strings.HasPrefix(a.ID, third.Name) || a.Message != "nothing needed it any more" {
-		t.Errorf("%+v", a)
-	}
-	if now := r.alive("w-1", 0); now.PID != held.PID || running(s) == false {
-		t.Errorf("the node that the driver uses: %+v, before: %+v", now, held)
-	}
 }
 
 // TestElasticNodesFail: nodes that fail to start are not requested without a pause, and report the reason. With scaling.upscalingSpeed 1 one is requested at a time as

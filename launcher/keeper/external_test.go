@@ -18,17 +18,6 @@ import (
 	"github.com/rayctl/rayctl/test/raytest"
 )
 
-const packaged = `
-import os, sys, time
-print("package", os.environ["RAYCTL_RUN"], flush=True)
-sys.stdout.buffer.write(b"y" * 3_000_000 + b"\xff\r\n")
-print("waiting", flush=True)
-while not os.path.exists(sys.argv[1]):
-    time.sleep(0.1)
-print("last line", flush=True)
-sys.exit(5)
-`
-
 // An external cluster, as on KubeRay: the package arrives through the API and the log over HTTP, and a second keeper takes over
 // when the first is killed. The cluster itself stays.
 func TestExternal(t *testing.T) {
@@ -81,6 +70,34 @@ func TestExternal(t *testing.T) {
 		t.Errorf("the cluster of somebody else has ended: %v", err)
 	}
 }
+
+func zipped(t *testing.T, name, content string) []byte {
+	t.Helper()
+	var buffer bytes.Buffer
+	w := zip.NewWriter(&buffer)
+	f, err := w.Create(name)
+	if err == nil {
+		_, err = f.Write([]byte(content))
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return buffer.Bytes()
+}
+
+const packaged = `
+import os, sys, time
+print("package", os.environ["RAYCTL_RUN"], flush=True)
+sys.stdout.buffer.write(b"y" * 3_000_000 + b"\xff\r\n")
+print("waiting", flush=True)
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.1)
+print("last line", flush=True)
+sys.exit(5)
+`
 
 // The state API returns a log in a second form before Ray 2.46 and in a third before 2.33. The copy has only the driver's bytes, live and at the end.
 func TestExternalOldRay(t *testing.T) {
@@ -137,56 +154,4 @@ print("last [get_logs] Fetch log", flush=True)
 			}
 		})
 	}
-}
-
-// A cluster whose setup fails may end before its client has committed the launch. The client receives the end when it commits.
-func TestEndBeforeCommit(t *testing.T) {
-	t.Parallel()
-	early := func(lease float64) *rig {
-		r := newRig(t, "echo never", func(o *keeper.Orders) {
-			noHead(o)
-			o.Lifetime.Lease = lease
-		})
-		r.start(nil)
-		r.state("it waits for the head", func(s *runstate.State) bool { return s.Phase == runstate.Provisioning })
-		_, err := r.client().End(context.Background(), keeper.End{Cause: runstate.CauseStartFailed, Message: "setup failed"})
-		r.must(err)
-		return r
-	}
-	r := early(600)
-	s := r.state("it drains", func(s *runstate.State) bool { return s.Phase == runstate.Draining })
-	if _, err := r.dir.Result(); !errors.Is(err, fs.ErrNotExist) || s.Exit != nil {
-		t.Errorf("the end was recorded before anybody could hear of it: %v, %+v", err, s.Exit)
-	}
-	_, err := r.client().Commit(context.Background(), keeper.Commit{})
-	r.must(err)
-	if end := r.result(); end.Exit.Cause != runstate.CauseStartFailed || end.Exit.Message != "setup failed" || !end.Committed {
-		t.Errorf("a client that committed late got %+v", end.Exit)
-	}
-	if end := early(10).result(); end.Exit.Cause != runstate.CauseAbandoned || !strings.Contains(end.Exit.Message, "setup failed") {
-		t.Errorf("for a client that is dead: %+v", end.Exit)
-	}
-	damaged := early(600)
-	damaged.state("it drains", func(s *runstate.State) bool { return s.Phase == runstate.Draining }) // otherwise the damaged file might cause the end
-	damaged.must(os.WriteFile(filepath.Join(string(damaged.dir), "commit"), []byte("{"), 0o600))
-	if end := damaged.result(); end.Exit.Cause != runstate.CauseStartFailed || end.Exit.Message != "setup failed" {
-		t.Errorf("with a damaged commit: %+v", end.Exit)
-	}
-}
-
-func zipped(t *testing.T, name, content string) []byte {
-	t.Helper()
-	var buffer bytes.Buffer
-	w := zip.NewWriter(&buffer)
-	f, err := w.Create(name)
-	if err == nil {
-		_, err = f.Write([]byte(content))
-	}
-	if err == nil {
-		err = w.Close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return buffer.Bytes()
 }

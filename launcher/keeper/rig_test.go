@@ -1,3 +1,5 @@
+//go:build linux
+
 package keeper_test
 
 import (
@@ -5,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -24,13 +27,13 @@ import (
 	"github.com/rayctl/rayctl/test/raytest"
 )
 
-// patience is enough for a machine on which everything takes ten times as long.
-const patience = 5 * time.Minute
-
 func TestMain(m *testing.M) {
 	pace.AtOnce("1") // beside the launchers' tests: two starts of Ray at once are too slow for Ray's own limits where the machine is busy
 	raytest.Main(m)
 }
+
+// patience is enough for a machine on which everything takes ten times as long.
+const patience = 5 * time.Minute
 
 // rig is one keeper with its run directory.
 type rig struct {
@@ -271,22 +274,6 @@ func (r *rig) kill(pids ...int) {
 	}
 }
 
-// killAll sends SIGKILL to all processes of the cluster, none of which can act in between.
-func (r *rig) killAll() {
-	r.t.Helper()
-	for _, number := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
-		for range 2 { // what was begun during the first look
-			for _, line := range r.processes() {
-				text, _, _ := strings.Cut(line, " ")
-				pid, err := strconv.Atoi(text)
-				r.must(err)
-				_ = syscall.Kill(pid, number) // it may have ended
-			}
-		}
-	}
-	r.eventually("all processes are killed", func() bool { return len(r.processes()) == 0 })
-}
-
 // pidOf finds a process of the cluster by a part of its command line.
 func (r *rig) pidOf(part string) int {
 	r.t.Helper()
@@ -305,3 +292,73 @@ func (r *rig) pidOf(part string) int {
 func ready(s *runstate.State) bool { return s.Phase == runstate.Ready }
 
 func running(s *runstate.State) bool { return s.Job != nil && s.Job.State == runstate.JobRunning }
+
+// elastic is a cluster of a head without CPUs and a group of so many nodes at least and at most.
+func elastic(least, most int) func(*keeper.Orders) {
+	return func(o *keeper.Orders) {
+		o.Launcher = "local" // what the head has of memory, further nodes have, too
+		o.Groups[0].CPUs = ptr(0.0)
+		o.Groups = append(o.Groups, keeper.Group{
+			Name: "w", Count: least, Max: most, CPUs: ptr(1.0), GPUs: ptr(0.0), ObjectStoreMemory: ptr(int64(100e6)),
+		})
+		o.Scaling = &keeper.Scaling{Idle: 600, UpscalingSpeed: 1}
+	}
+}
+
+// more are the allocations of nodes above the required ones.
+func more(s *runstate.State) []runstate.Allocation {
+	return runstate.Of(s.Allocations, runstate.PurposeElastic)
+}
+
+func hold(nodes int) string {
+	return `python -c '
+import ray, time
+ray.init(log_to_driver=False)
+@ray.remote(num_cpus=1, memory=1 << 20, max_restarts=-1)
+class Holder:
+    def here(self): return True
+holders = [Holder.remote() for _ in range(` + strconv.Itoa(nodes) + `)]
+time.sleep(100000)'`
+}
+
+// alive waits until a node is alive in Ray that is started by another supervisor than this one.
+func (r *rig) alive(name string, other int) runstate.Node {
+	r.t.Helper()
+	var found runstate.Node
+	r.state(name+" is alive", func(s *runstate.State) bool {
+		for _, n := range s.Nodes {
+			if n.Name == name && n.State == runstate.NodeAlive && n.PID != 0 && n.PID != other {
+				found = n
+			}
+		}
+		return found.Name != ""
+	})
+	return found
+}
+
+func mount(t *testing.T, dir, options string) {
+	t.Helper()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
+		t.Fatalf("mount: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// noHead is a cluster whose head is never reached: for what a keeper does before Ray is there.
+func noHead(o *keeper.Orders) {
+	o.Start = keeper.Start{Mode: keeper.StartExternal, Dashboard: "http://127.0.0.1:9", GCS: "127.0.0.1:9"}
+	o.WatchStdin = false
+}
+
+func unmarshal(text []byte, into any) error { return json.Unmarshal(text, into) }
+
+func aboutHead(e runstate.Event) bool { return e.Kind == "head" }
+
+// noted reports whether the timeline has an event with that code and words.
+func noted(s *runstate.State, code, words string) bool {
+	return slices.ContainsFunc(s.Timeline, func(e runstate.Event) bool { return e.Code == code && strings.Contains(e.Message, words) })
+}

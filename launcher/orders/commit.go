@@ -32,7 +32,7 @@ func Commit(p *launcher.Packages) (keeper.Commit, error) {
 	}
 	var err error
 	if document.RuntimeEnv, err = json.Marshal(p.RuntimeEnv); err != nil {
-		return document, launcher.Fail(runstate.CodeSpec, err, "", "job.runtimeEnv cannot be sent to Ray: %v", err)
+		return document, launcher.Fail(runstate.CodeSpec, err, "give only values there that JSON has", "job.runtimeEnv cannot be sent to Ray: %v", err)
 	}
 	return document, nil
 }

@@ -68,8 +68,8 @@ func TestBySignal(t *testing.T) {
 	}
 }
 
-// TestFinal: what can never succeed is not to be tried again, whatever its cause. A result that is overruled keeps its attempts.
-func TestFinal(t *testing.T) {
+// TestNotTriedAgain: what can never succeed is not to be tried again, whatever its cause. A result that is overruled keeps its attempts.
+func TestNotTriedAgain(t *testing.T) {
 	st := runstate.Conclude(&runstate.State{}, runstate.Verdict{Cause: runstate.CauseStartFailed, Message: "no such partition", Final: true})
 	if st.Exit.Retryable || st.Exit.Code != runstate.CodeStartFailed || len(st.Attempts) != 0 {
 		t.Errorf("%+v", st)

@@ -66,7 +66,7 @@ func (l *Launcher) failed(err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return launcher.Fail(runstate.CodePermission, err, "its owner must give it to a group that you are in: `chgrp GROUP DIR && chmod 2770 DIR` for the directory of job.shareDir, then the next run has that group", "not permitted to read %s: %v", l.dir, err)
 	default:
-		return launcher.Fail(runstate.CodeInternal, err, "", "the shared run cannot be read: %v", err)
+		return launcher.Fail(runstate.CodeInternal, err, "look on this machine whether the file system of "+l.dir+" answers", "the shared run cannot be read: %v", err)
 	}
 }
 

@@ -25,7 +25,7 @@ var (
 func OtherClusters(name, host string, ours map[string]bool) ([]launcher.Status, error) {
 	table, err := proc.Table()
 	if err != nil {
-		return nil, launcher.Fail(runstate.CodeInternal, err, "", "the process table cannot be read: %v", err)
+		return nil, NoProcessTable(err)
 	}
 	var out []launcher.Status
 	for _, p := range table {
@@ -66,4 +66,9 @@ func ownerOf(uid int) string {
 		return u.Username
 	}
 	return strconv.Itoa(uid)
+}
+
+// NoProcessTable is the error of a process table that cannot be read.
+func NoProcessTable(err error) error {
+	return launcher.Fail(runstate.CodeInternal, err, "`ps -e` must list this machine's processes for you", "the process table cannot be read: %v", err)
 }

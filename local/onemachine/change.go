@@ -15,7 +15,7 @@ func (l *Launcher) Accepted(_ context.Context, id launcher.ID) (*spec.ClusterSpe
 	if err != nil {
 		return nil, err
 	}
-	switch how, _, err := c.run.Look(); {
+	switch how, _, err := c.run.Life(); {
 	case err != nil:
 		return nil, err
 	case how == rundir.Elsewhere:

@@ -12,6 +12,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/filelock"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/local/machine"
 	"github.com/rayctl/rayctl/local/proc"
 	"github.com/rayctl/rayctl/local/rayenv"
 	"github.com/rayctl/rayctl/local/rundir"
@@ -53,7 +54,7 @@ func (l *Launcher) CollectEnvironments(_ context.Context, dryRun bool) ([]launch
 		if err != nil { // the environment that it uses is unknown
 			return nil, err
 		}
-		if how, _, err := c.run.Look(); err != nil || how != rundir.Ended {
+		if how, _, err := c.run.Life(); err != nil || how != rundir.Ended {
 			inUse[c.run.Record.EnvDir] = true
 		}
 	}
@@ -64,7 +65,7 @@ func (l *Launcher) CollectEnvironments(_ context.Context, dryRun bool) ([]launch
 func (l *Launcher) collectEnvironments(dryRun bool, unused time.Duration, inUse map[string]bool) ([]launcher.Collected, error) {
 	table, err := proc.Table()
 	if err != nil {
-		return nil, launcher.Fail(runstate.CodeInternal, err, "", "the process table cannot be read: %v", err)
+		return nil, machine.NoProcessTable(err)
 	}
 	var lines []string
 	for _, p := range table {
@@ -95,7 +96,7 @@ func (l *Launcher) collectName(ctx context.Context, name string, dryRun bool) (f
 	if unread != nil {
 		return nil, "", unread
 	}
-	how, st, err := c.run.Look()
+	how, st, err := c.run.Life()
 	if err != nil {
 		return nil, c.run.Record.EnvDir, err
 	}
@@ -165,7 +166,7 @@ func (c *cluster) aliveWithoutRecord() (bool, error) {
 	}
 	table, err := proc.Table()
 	if err != nil {
-		return false, launcher.Fail(runstate.CodeInternal, err, "", "the process table cannot be read: %v", err)
+		return false, machine.NoProcessTable(err)
 	}
 	places := append(c.run.NodeDirs(), " "+c.run.Dir+" ")
 	for _, p := range table {

@@ -41,7 +41,7 @@ func (l *Launcher) running(id launcher.ID) (*cluster, *runstate.State, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	how, st, err := c.run.Look()
+	how, st, err := c.run.Life()
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -97,7 +97,7 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 	if err != nil {
 		return nil, err
 	}
-	how, st, err := c.run.Look()
+	how, st, err := c.run.Life()
 	open := c.openLog
 	if err == nil && how == rundir.Orphaned {
 		if _, last, dead := l.leftBehind(c.run.Name); dead {

@@ -12,6 +12,7 @@ import (
 	keeperzip "github.com/rayctl/rayctl/keeper"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/local/machine"
 	"github.com/rayctl/rayctl/local/proc"
 	"github.com/rayctl/rayctl/local/rundir"
 )
@@ -40,7 +41,7 @@ func (c *cluster) writeResult(ctx context.Context, v runstate.Verdict) error {
 	if err := c.sweep(ctx); err != nil {
 		return err
 	}
-	how, st, err := c.run.Look()
+	how, st, err := c.run.Life()
 	if err != nil || how == rundir.Ended {
 		return err
 	}
@@ -90,7 +91,7 @@ func (c *cluster) sweep(ctx context.Context) error {
 		left, err = proc.Kill(ctx, c.run.Markers())
 	}
 	if err != nil {
-		return launcher.Fail(runstate.CodeInternal, err, "", "the process table cannot be read: %v", err)
+		return machine.NoProcessTable(err)
 	}
 	if len(left) > 0 {
 		return launcher.Fail(runstate.CodeInternal, nil, "they may be blocked in a device or a file system; look at them with ps",
@@ -131,7 +132,7 @@ func (c *cluster) conclude(ctx context.Context, v runstate.Verdict) error {
 }
 
 func (c *cluster) concludeLocked(ctx context.Context, v runstate.Verdict) error {
-	how, _, err := c.run.Look()
+	how, _, err := c.run.Life()
 	switch {
 	case err != nil:
 		return err

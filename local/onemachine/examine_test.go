@@ -44,7 +44,7 @@ func (e *evidence) Spec(s *spec.ClusterSpec) { e.spec = s }
 // TestExamine: a run directory is handed over without the files that hold secrets, whose values are; nothing that a program put in the place of a log is followed
 // or waited for; the output of the user's programs comes only if it is wanted.
 func TestExamine(t *testing.T) {
-	l, err := New(Config{StateDir: t.TempDir(), CacheDir: t.TempDir()}, plain{})
+	l, err := New(Config{StateDir: t.TempDir(), CacheDir: t.TempDir()}, localSubstrate{})
 	if err != nil {
 		t.Fatal(err)
 	}

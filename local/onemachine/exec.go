@@ -105,7 +105,7 @@ func (c *cluster) environment(st *runstate.State) ([]string, error) {
 		err = json.Unmarshal(b, &secrets)
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, launcher.Fail(runstate.CodeInternal, err, "", "the secrets of %s cannot be read", c.run.Name)
+		return nil, launcher.Fail(runstate.CodeInternal, err, "`rayctl down "+c.run.Name+"` ends the cluster; then launch it again", "the secrets of %s cannot be read", c.run.Name)
 	}
 	for k, v := range secrets {
 		env = append(env, k+"="+v)

@@ -154,7 +154,7 @@ func (l *Launcher) existing(ctx context.Context, id launcher.ID, s *spec.Cluster
 	if err != nil {
 		return false, err
 	}
-	how, st, err := c.run.Look()
+	how, st, err := c.run.Life()
 	if err != nil {
 		return false, err
 	}

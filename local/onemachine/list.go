@@ -67,7 +67,7 @@ func (l *Launcher) listed(name string, outlived bool) (launcher.Status, bool) {
 	if err != nil { // it may live
 		return launcher.Status{Name: name, Launcher: l.Name(), Phase: runstate.Lost, Attempt: 1, Unreachable: err.Error()}, true
 	}
-	how, st, err := c.run.Look()
+	how, st, err := c.run.Life()
 	toConclude := false
 	if err == nil && how == rundir.Orphaned {
 		if _, last, dead := l.leftBehind(name); dead {

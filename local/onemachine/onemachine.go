@@ -94,7 +94,7 @@ func New(c Config, on Substrate) (*Launcher, error) {
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		return nil, launcher.Fail(runstate.CodeConfig, err, "", "this machine's host name cannot be read: %v", err)
+		return nil, launcher.Fail(runstate.CodeConfig, err, "`hostname` must print it", "this machine's host name cannot be read: %v", err)
 	}
 	for _, dir := range []*string{&c.StateDir, &c.CacheDir} {
 		if *dir, err = filepath.Abs(*dir); err != nil {

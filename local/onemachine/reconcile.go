@@ -13,7 +13,7 @@ import (
 )
 
 // Reconcile ends what is left of killed keepers and dead clients, and removes old records and environments, see launcher.Launcher. Beside a launch it
-// deals only with what is nothing but files. What somebody works on is left.
+// deals only with clusters of which nothing but files is left. A cluster that another rayctl works on is left alone.
 func (l *Launcher) Reconcile(ctx context.Context, s launcher.Scope) ([]launcher.Collected, error) {
 	if s.Beside != "" {
 		return l.reconcileFiles(ctx, s.DryRun)
@@ -22,7 +22,7 @@ func (l *Launcher) Reconcile(ctx context.Context, s launcher.Scope) ([]launcher.
 }
 
 // reconcileFiles removes records that were kept long enough and launches that died before the commit, and gives clusters of which only the files are left
-// their results. Whoever lists finds the same without it.
+// their results. `rayctl ls` shows the same before and after.
 func (l *Launcher) reconcileFiles(ctx context.Context, dryRun bool) ([]launcher.Collected, error) {
 	var out []launcher.Collected
 	var failures []error
@@ -69,7 +69,7 @@ func (l *Launcher) leftBehind(name string) (c *cluster, st *runstate.State, dead
 	if err != nil {
 		return nil, nil, false
 	}
-	how, st, err := c.run.Look()
+	how, st, err := c.run.Life()
 	if err != nil || how != rundir.Orphaned {
 		return c, st, false
 	}
@@ -83,7 +83,7 @@ func (l *Launcher) prunable(name string) (*cluster, string) {
 	if err != nil {
 		return nil, ""
 	}
-	if how, _, err := c.run.Look(); err != nil || how != rundir.Ended {
+	if how, _, err := c.run.Life(); err != nil || how != rundir.Ended {
 		return c, ""
 	}
 	switch {

@@ -13,7 +13,7 @@ import (
 
 // The orders hold nothing but what they must: secrets have a file of their own.
 func TestRenderIsWhatLaunchDoes(t *testing.T) {
-	l, err := New(Config{StateDir: t.TempDir() + "/a b", CacheDir: t.TempDir()}, plain{})
+	l, err := New(Config{StateDir: t.TempDir() + "/a b", CacheDir: t.TempDir()}, localSubstrate{})
 	if err != nil {
 		t.Fatal(err)
 	}

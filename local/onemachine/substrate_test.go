@@ -8,11 +8,11 @@ import (
 	"github.com/rayctl/rayctl/local/localspec"
 )
 
-// plain is the substrate of package local, which imports this one.
-type plain struct{}
+// localSubstrate is the substrate of package local, which imports this one.
+type localSubstrate struct{}
 
-func (plain) Name() string                           { return localspec.Name }
-func (plain) StateSubdir() string                    { return "" }
-func (plain) Require(context.Context) error          { return nil }
-func (plain) Start(string) keeper.Start              { return keeper.Start{Mode: keeper.StartSpawn} }
-func (plain) Check(context.Context) []launcher.Check { return nil }
+func (localSubstrate) Name() string                           { return localspec.Name }
+func (localSubstrate) StateSubdir() string                    { return "" }
+func (localSubstrate) Require(context.Context) error          { return nil }
+func (localSubstrate) Start(string) keeper.Start              { return keeper.Start{Mode: keeper.StartSpawn} }
+func (localSubstrate) Check(context.Context) []launcher.Check { return nil }

@@ -25,7 +25,7 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 		return err
 	}
 	for ctx.Err() == nil {
-		how, st, err := c.run.Look()
+		how, st, err := c.run.Life()
 		switch {
 		case err != nil:
 			return err
@@ -75,7 +75,7 @@ func (c *cluster) end(ctx context.Context, st *runstate.State, end launcher.End)
 		}
 	}
 	for wait.Err() == nil {
-		if how, _, err := c.run.Look(); err != nil || how != rundir.Living {
+		if how, _, err := c.run.Life(); err != nil || how != rundir.Living {
 			return err
 		}
 		sleep.For(wait, lookEvery)
@@ -88,7 +88,7 @@ func (c *cluster) force(ctx context.Context, end launcher.End, why string) error
 	if ctx.Err() != nil {
 		return interrupted(ctx, c.run.Name)
 	}
-	if how, _, err := c.run.Look(); err != nil || how != rundir.Living {
+	if how, _, err := c.run.Life(); err != nil || how != rundir.Living {
 		return err
 	}
 	c.l.log.Warn("killing the cluster", "cluster", c.run.Name, "reason", why)
@@ -119,7 +119,7 @@ func (l *Launcher) Forget(ctx context.Context, id launcher.ID) error {
 	if err := c.concludeLocked(ctx, lost()); err != nil {
 		return err
 	}
-	switch how, _, err := c.run.Look(); {
+	switch how, _, err := c.run.Life(); {
 	case err != nil:
 		return err
 	case how == rundir.Elsewhere:

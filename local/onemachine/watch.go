@@ -17,7 +17,7 @@ func (l *Launcher) Watch(ctx context.Context, id launcher.ID) (<-chan launcher.S
 	if err != nil {
 		return nil, err
 	}
-	if how, _, err := c.run.Look(); err != nil || how == rundir.Missing {
+	if how, _, err := c.run.Life(); err != nil || how == rundir.Missing {
 		if err == nil {
 			err = launcher.NotFound(id)
 		}
@@ -42,7 +42,7 @@ type watcher struct {
 
 func (w *watcher) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		how, st, err := w.cluster.run.Look()
+		how, st, err := w.cluster.run.Life()
 		switch {
 		case err != nil:
 			w.unreachable(ctx, st, err.Error())
@@ -82,7 +82,7 @@ func (w *watcher) begin(ctx context.Context) (last bool) {
 		w.begun = true
 	}
 	if w.cluster.l.nobodyLaunches(w.cluster.run.Name) {
-		if how, _, err := w.cluster.run.Look(); err == nil && how == rundir.Beginning && !w.cluster.run.IsHere() {
+		if how, _, err := w.cluster.run.Life(); err == nil && how == rundir.Beginning && !w.cluster.run.IsHere() {
 			w.send(ctx, w.cluster.dead(nil))
 			return true
 		}
@@ -136,7 +136,7 @@ func (w *watcher) follow(ctx context.Context, st *runstate.State) {
 		}
 		w.sendState(ctx, next)
 	}
-	if how, st, err := w.cluster.run.Look(); err == nil && how == rundir.Living && st.Exit == nil && ctx.Err() == nil {
+	if how, st, err := w.cluster.run.Life(); err == nil && how == rundir.Living && st.Exit == nil && ctx.Err() == nil {
 		w.unreachable(ctx, st, "the keeper does not answer")
 	} else {
 		sleep.For(ctx, lookEvery) // its state is final: it ends within milliseconds

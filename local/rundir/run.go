@@ -98,8 +98,8 @@ func (r *Run) Path(name ...string) string {
 	return filepath.Join(append([]string{r.Dir}, name...)...)
 }
 
-// Look returns the cluster's life and the keeper's state, which is nil while there is none.
-func (r *Run) Look() (Life, *runstate.State, error) {
+// Life returns the cluster's life and the keeper's state, which is nil while there is none.
+func (r *Run) Life() (Life, *runstate.State, error) {
 	st, err := r.LastState()
 	switch {
 	case err != nil:
@@ -115,7 +115,7 @@ func (r *Run) Look() (Life, *runstate.State, error) {
 	case proc.Alive(st.Keeper.PID, st.Keeper.StartTime):
 		return Living, st, nil
 	case r.HasResult(): //nolint:gocritic // asked again: it ended while we looked
-		return r.Look()
+		return r.Life()
 	default:
 		return Orphaned, st, nil
 	}

@@ -57,7 +57,7 @@ func (c *cutOnce) Command(ctx context.Context, argv ...string) *exec.Cmd {
 }
 
 // A question is asked again after a cut, a submission is not: the job may be there.
-func TestCut(t *testing.T) {
+func TestConnectionCut(t *testing.T) {
 	r := &cutOnce{}
 	if out, err := Run(t.Context(), r, "echo", "an answer"); err != nil || out != "an answer\n" || r.ran != 2 {
 		t.Errorf("%q, %v after %d commands", out, err, r.ran)

@@ -29,7 +29,7 @@ func (r *Run) Claim(ctx context.Context, s *spec.ClusterSpec, p launcher.Payload
 	}
 	err = r.Root.Files.WriteJSON(ctx, r.Path(recordFile), record, true)
 	if errors.Is(err, fs.ErrExist) || errors.Is(err, remote.ErrCut) { // cut: it may be there, and ours
-		if err := r.Look(ctx); err != nil {
+		if err := r.Read(ctx); err != nil {
 			return false, err
 		}
 		return r.Record != nil && r.Record.Nonce == record.Nonce, nil
@@ -72,7 +72,7 @@ func (r *Run) Commit(ctx context.Context, job int) error {
 	}
 	err := f.Call(ctx, "rename", map[string]any{"path": r.Path(commitName + ".staged"), "to": r.Path(commitName)}, nil)
 	if errors.Is(err, fs.ErrNotExist) { // asked twice
-		if err := r.Look(ctx); err == nil && r.Committed {
+		if err := r.Read(ctx); err == nil && r.Committed {
 			return nil
 		}
 	}

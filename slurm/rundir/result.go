@@ -15,13 +15,13 @@ import (
 // reserveFile is the room that a keeper holds for its result.
 const reserveFile = ".reserve"
 
-// SecretsLeft reports whether files are left that must be removed with the cluster: the keeper removes it, unless its job was cancelled between two attempts.
+// SecretsLeft reports whether there are still files that must go with the cluster. The keeper removes them, unless its job was cancelled between two attempts.
 func (r *Run) SecretsLeft(ctx context.Context) (bool, error) {
 	kind, err := r.Root.Files.Kind(ctx, r.Path(seedDir))
 	return r.Token != "" || kind != "", err
 }
 
-// Settled reports whether the result is the last: with one after which another attempt may follow there is still what that needs.
+// Settled reports whether the result is the last one. As long as another attempt may follow, the secrets that it needs are still there.
 func (r *Run) Settled(ctx context.Context) bool {
 	if r.Result == nil {
 		return false
@@ -62,7 +62,7 @@ func (r *Run) WriteResult(ctx context.Context, st *runstate.State) error {
 		return r.WriteFailed(err)
 	}
 	r.share(ctx)
-	return r.Look(ctx)
+	return r.Read(ctx)
 }
 
 // ReplaceResult writes the result of the last attempt again, where it was given another cause.

@@ -47,14 +47,14 @@ func (r *Run) Path(name ...string) string { return path.Join(append([]string{r.D
 // ID is the run's name, by which launchers identify a cluster.
 func (r *Run) ID() launcher.ID { return launcher.ID(r.Name) }
 
-// Watched are the paths of the files whose changes Look must read.
+// Watched are the paths of the files that Read reads again when they change.
 func (r *Run) Watched() []string {
 	attempt := r.AttemptDir()
 	return []string{r.Path(recordFile), r.Path(firstDir, keeper.CommitFile), r.Path(currentFile), path.Join(attempt, keeper.StateFile), path.Join(attempt, keeper.ResultFile)}
 }
 
-// Look reads the files again.
-func (r *Run) Look(ctx context.Context) error {
+// Read reads the files again.
+func (r *Run) Read(ctx context.Context) error {
 	if err := r.lookOnce(ctx); err != nil {
 		return r.Root.Unreachable(err)
 	}

@@ -11,9 +11,9 @@ import (
 // lookWithin is the argument of RoleLook for what runs where Ray would, in the container if there is one (keeper/rayctl_keeper/slurm/doctor/look.py).
 const lookWithin = "within"
 
-// Look are the orders with which doctor looks at one node that it has a step on: the cluster's own, but what a container would run is RoleLook. Pyxis is a part of
+// DoctorOrders are the orders with which doctor looks at one node that it has a step on: the cluster's own, but what a container would run is RoleLook. Pyxis is a part of
 // srun: its container needs a step beside that step.
-func (p Plan) Look() *keeper.Orders {
+func (p Plan) DoctorOrders() *keeper.Orders {
 	o := p.Orders()
 	o.Start.Argv = nil
 	if slurmspec.Of(p.Spec).ContainerRuntime == "pyxis" {

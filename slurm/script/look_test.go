@@ -42,7 +42,7 @@ func TestLook(t *testing.T) {
 	for runtime, argv := range map[string]string{"pyxis": "srun", "apptainer": ""} {
 		s := &spec.ClusterSpec{Image: "ray.sif", Ray: spec.Ray{Python: "/in/python"}, Sections: slurmspec.In(&slurmspec.Section{ContainerRuntime: runtime, ContainerArgs: []string{"--container-mount-home"}})}
 		p := planFor(s)
-		looks, job := p.Look(), p.Orders()
+		looks, job := p.DoctorOrders(), p.Orders()
 		if diff := cmp.Diff(job.Start.Container, looks.Start.Container); diff != "" {
 			t.Error(diff)
 		}

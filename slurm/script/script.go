@@ -27,7 +27,7 @@ const (
 	// RoleNetwork prints a node's address and the number of free ports there. Its arguments are slurm.network, slurm.ports, the number of nodes and the
 	// number of ports that one node needs.
 	RoleNetwork = "slurm-network"
-	// RoleLook imports Ray as a supervisor would start it, and prints its version. Its argument is a directory with the orders that Look returns.
+	// RoleLook imports Ray as a supervisor would start it, and prints its version. Its argument is a directory with the orders that DoctorOrders returns.
 	RoleLook = "slurm-look"
 	// RoleReach finds whether two nodes reach each other. Its arguments are listen or connect, a directory, slurm.network and slurm.ports.
 	RoleReach = "slurm-reach"

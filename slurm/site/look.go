@@ -82,7 +82,7 @@ func parseSeen(out string) seen {
 // look runs one step on a node as the job would have it: of the group's size, or in the allocation that is there. If no node of that size is free, a small
 // one answers the other questions. elastic is the batch script that the node is asked to submit, in the plan's directory; "": none.
 func (site *Site) look(ctx context.Context, p script.Plan, g spec.NodeGroup, around Around, elastic string) (seen, error) {
-	orders, err := json.Marshal(p.Look())
+	orders, err := json.Marshal(p.DoctorOrders())
 	if err != nil {
 		return seen{}, err
 	}

@@ -66,7 +66,7 @@ func (site *Site) Refused(name string, err error) error {
 	if NotInstalled(err) {
 		return site.NoSlurm(err)
 	}
-	return launcher.Fail(runstate.CodeStartFailed, err, "", "Slurm refuses %s: %v", name, failed)
+	return launcher.Fail(runstate.CodeStartFailed, err, "change what Slurm names; `rayctl doctor` asks Slurm again, without a launch", "Slurm refuses %s: %v", name, failed)
 }
 
 // NotInstalled reports whether a command is not there: 127 is what shells and env exit with then (POSIX, env, "Exit Status").

@@ -17,7 +17,7 @@ import (
 )
 
 // check checks what must be true after every case.
-func (r *running) check(clientCode int, status *launcher.Status) {
+func (r *runningCase) check(clientCode int, status *launcher.Status) {
 	r.nothingAllocated()
 	r.checkExit(clientCode, status)
 	for _, v := range r.book.violations() {
@@ -41,14 +41,14 @@ func (r *running) check(clientCode int, status *launcher.Status) {
 
 // lostHead reports whether a violation is only that an attempt's tasks were not all done, and the fault has ended its head: the driver's process may live a
 // moment longer.
-func (r *running) lostHead(violation string) bool {
+func (r *runningCase) lostHead(violation string) bool {
 	attempt := 0
 	found, _ := fmt.Sscanf(violation, "violation-work-failed-%d", &attempt) // 0: another violation
 	return found == 1 && r.f.node && r.struck && (!r.own || attempt != r.book.attempts())
 }
 
 // nothingAllocated waits for cleanup by the substrate itself.
-func (r *running) nothingAllocated() {
+func (r *runningCase) nothingAllocated() {
 	var left []string
 	for limit := time.Now().Add(90 * time.Second); time.Now().Before(limit); time.Sleep(300 * time.Millisecond) {
 		if left = r.w.allocated(r.d.run()); len(left) == 0 {
@@ -59,7 +59,7 @@ func (r *running) nothingAllocated() {
 }
 
 // checkExit: the cause is the driver's own end or one explained by the fault; client, record and receipt agree on the code.
-func (r *running) checkExit(clientCode int, status *launcher.Status) {
+func (r *runningCase) checkExit(clientCode int, status *launcher.Status) {
 	if status == nil || status.Exit == nil {
 		if !slices.Contains(r.f.causes, "abandoned") || r.book.attempts() > 0 {
 			r.t.Errorf("the run left no record; the client ended with %d", clientCode)
@@ -106,7 +106,7 @@ func (r *running) checkExit(clientCode int, status *launcher.Status) {
 
 // checkLines: each attempt's lines from 1 on, each once and in order, attempts in order. All lines that an attempt printed are there,
 // unless the reader (partly) or the fault may have lost the last ones.
-func (r *running) checkLines(what, text string, partly bool) {
+func (r *runningCase) checkLines(what, text string, partly bool) {
 	if r.f.gaps && r.struck {
 		r.checkGaps(what, text)
 		return
@@ -147,7 +147,7 @@ func (r *running) checkLines(what, text string, partly bool) {
 }
 
 // checkGaps: no line comes twice or before an earlier one, and where one of the only attempt is missing, or torn, the receipt names a gap.
-func (r *running) checkGaps(what, text string) {
+func (r *runningCase) checkGaps(what, text string) {
 	last, whole := 0, 0
 	for l := range strings.Lines(text) {
 		var a, n int
@@ -173,13 +173,13 @@ func (r *running) checkGaps(what, text string) {
 	r.t.Logf("%s has %d of %d lines, gaps: %v", what, whole, r.d.lines, receipt.Log.Missing)
 }
 
-func (r *running) receipt() []byte {
+func (r *runningCase) receipt() []byte {
 	text, _ := os.ReadFile(filepath.Join(filepath.Dir(r.job), "receipt.json")) // none where the client died
 	return text
 }
 
 // oneStatus: `status` and `ls` show the same. A change between the two is no difference: then `status` shows it, too, when it is asked again.
-func (r *running) oneStatus(when string) {
+func (r *runningCase) oneStatus(when string) {
 	shown := func() (s launcher.Status, ok bool) {
 		a := r.rayctl("status", r.d.run(), "-o", "json")
 		return s, a.code == 0 && json.Unmarshal([]byte(a.out), &s) == nil
@@ -210,10 +210,10 @@ func (r *running) oneStatus(when string) {
 }
 
 // mayLose reports whether the fault may have destroyed output.
-func (r *running) mayLose() bool { return r.f.lossy && r.struck }
+func (r *runningCase) mayLose() bool { return r.f.lossy && r.struck }
 
 // complete checks whether an attempt's lines reach its end.
-func (r *running) complete(what string, attempt, last int) {
+func (r *runningCase) complete(what string, attempt, last int) {
 	switch printed := r.book.progress(attempt); {
 	case r.book.ended(attempt) && last != r.d.lines:
 		if !r.mayLose() || attempt == r.book.attempts() && r.own {
@@ -225,7 +225,7 @@ func (r *running) complete(what string, attempt, last int) {
 }
 
 // checkSecond: repeating the command attaches to the same run, with the same result.
-func (r *running) checkSecond(clientCode int) {
+func (r *runningCase) checkSecond(clientCode int) {
 	done := make(chan error, 1)
 	go func() { done <- r.second.Wait() }()
 	select {
@@ -241,7 +241,7 @@ func (r *running) checkSecond(clientCode int) {
 }
 
 // checkRecord reads each attempt's saved output back.
-func (r *running) checkRecord(status *launcher.Status) {
+func (r *runningCase) checkRecord(status *launcher.Status) {
 	for attempt := 1; attempt <= r.book.attempts(); attempt++ {
 		if !r.book.begun(attempt) {
 			continue
@@ -261,7 +261,7 @@ func (r *running) checkRecord(status *launcher.Status) {
 	}
 }
 
-func (r *running) checkAttempt(attempt int, text string) {
+func (r *runningCase) checkAttempt(attempt int, text string) {
 	what := fmt.Sprintf("the record of attempt %d", attempt)
 	if r.f.gaps && r.struck {
 		r.checkGaps(what, text)
@@ -283,7 +283,7 @@ func (r *running) checkAttempt(attempt int, text string) {
 }
 
 // lookForSecrets searches everything that is shown or stored.
-func (r *running) lookForSecrets(when string) {
+func (r *runningCase) lookForSecrets(when string) {
 	surfaces := r.w.surfaces(r.d.run())
 	surfaces["stdout"], surfaces["stderr"] = []byte(r.out.String()), []byte(r.err.String())
 	surfaces["receipt"] = r.receipt()

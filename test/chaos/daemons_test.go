@@ -32,8 +32,8 @@ func daemonFaults(keeper string) map[string]fault {
 		"dashboard frozen":    {strike: freeze(hang, "dashboard/dashboard.py", "ray-dashboard")},
 		"keeper frozen":       {strike: freeze(hang, keeper)},
 		"driver frozen":       {strike: freeze(hang, "driver.py /")},
-		"keeper has no files": {strike: func(r *running) bool { return starved(r.processes(), command(keeper)) }},
-		"dashboard has no files": {strike: func(r *running) bool {
+		"keeper has no files": {strike: func(r *runningCase) bool { return starved(r.processes(), command(keeper)) }},
+		"dashboard has no files": {strike: func(r *runningCase) bool {
 			return starved(r.processes(), command("dashboard/dashboard.py", "ray-dashboard"))
 		}},
 		"log truncated": {strike: toLog(func(path string) error { return os.Truncate(path, 0) }), gaps: true},
@@ -58,8 +58,8 @@ func starved(all []process, match func(process) bool) bool {
 }
 
 // toLog does something to the driver's log, which a process of the run has open.
-func toLog(what func(path string) error) func(*running) bool {
-	return func(r *running) bool {
+func toLog(what func(path string) error) func(*runningCase) bool {
+	return func(r *runningCase) bool {
 		for _, p := range r.processes() {
 			dir := filepath.Join("/proc", strconv.Itoa(p.pid))
 			files, _ := os.ReadDir(dir + "/fd") // it may have ended
@@ -98,7 +98,7 @@ func replace(path string) error {
 var ports = regexp.MustCompile(`--[a-z-]*port[= ](\d+)`)
 
 // thief binds each port of this machine that a command line of the run names, as soon as it is seen, until the case ends, and answers nothing.
-func thief(r *running) {
+func thief(r *runningCase) {
 	done, thieves := make(chan struct{}), sync.WaitGroup{}
 	thieves.Go(func() {
 		tried := map[string]bool{}
@@ -140,7 +140,7 @@ func thief(r *running) {
 func (w *localWorld) daemonFaults() map[string]fault {
 	return merge(daemonFaults("keeper.pyz keeper"), map[string]fault{
 		"supervisor frozen": {strike: freeze(hang, "keeper.pyz node")},
-		"ports stolen": {before: thief, strike: func(r *running) bool {
+		"ports stolen": {before: thief, strike: func(r *runningCase) bool {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			return r.stolen > 0
@@ -160,7 +160,7 @@ func (w *slurmWorld) daemonFaults() map[string]fault {
 }
 
 // controllerHangs: slurmctld answers nobody for some time.
-func (w *slurmWorld) controllerHangs(*running) bool {
+func (w *slurmWorld) controllerHangs(*runningCase) bool {
 	pid := filepath.Join(w.Dir, "run", "slurmctld.pid")
 	send := func(signal string) bool {
 		return w.Command(context.Background(), "", "sh", "-c", "kill -"+signal+" $(cat "+pid+")").Run() == nil
@@ -171,12 +171,12 @@ func (w *slurmWorld) controllerHangs(*running) bool {
 }
 
 // controllerStartsAgain: it is gone for a moment only, as at an upgrade.
-func (w *slurmWorld) controllerStartsAgain(*running) bool {
+func (w *slurmWorld) controllerStartsAgain(*runningCase) bool {
 	return w.StopController() == nil && w.StartController(context.Background()) == nil
 }
 
 // slurmdHangs: the daemon of the head's node.
-func (w *slurmWorld) slurmdHangs(r *running) bool {
+func (w *slurmWorld) slurmdHangs(r *runningCase) bool {
 	node, err := strconv.Atoi(strings.TrimPrefix(w.headHost(r), "node"))
 	if err != nil {
 		return false
@@ -187,7 +187,7 @@ func (w *slurmWorld) slurmdHangs(r *running) bool {
 }
 
 // stepsHang: slurmstepd of all steps of the job on all nodes.
-func (w *slurmWorld) stepsHang(r *running) bool {
+func (w *slurmWorld) stepsHang(r *runningCase) bool {
 	job := w.job(r.d.run())
 	var all []process
 	for i := range 4 {
@@ -205,7 +205,7 @@ func (w *slurmWorld) stepsHang(r *running) bool {
 func (w *kubeWorld) daemonFaults() map[string]fault {
 	out := daemonFaults(keeperInPod)
 	for _, part := range []bed.Part{bed.APIServer, bed.Controllers, bed.Scheduler, bed.Kubelet, bed.DNS, bed.Operator, bed.VolcanoScheduler} {
-		out[string(part)+" frozen"] = fault{strike: func(*running) bool {
+		out[string(part)+" frozen"] = fault{strike: func(*runningCase) bool {
 			resume, err := w.Hang(part)
 			time.Sleep(hang)
 			return err == nil && resume() == nil

@@ -10,7 +10,7 @@ import (
 func earlyFaults(all map[string]fault) map[string]fault {
 	out := map[string]fault{
 		"prepare fails": {closed: true, prepare: "until [ -e BOOK/go ]; do sleep 0.1; done; echo no such model; exit 9", causes: []string{"prepare-failed"},
-			strike: func(r *running) bool {
+			strike: func(r *runningCase) bool {
 				r.book.write("go")
 				return true
 			}},
@@ -29,7 +29,7 @@ type gangWorld interface {
 	// hold sets whether the queue has room for nothing.
 	hold(closed bool)
 	// besideGang strikes when the gang runs.
-	besideGang(strike func(*running) bool) func(*running) bool
+	besideGang(strike func(*runningCase) bool) func(*runningCase) bool
 }
 
 // aroundGrant adds to out the faults of all that are named: those that strike while the gang waits, and those that strike in the moment in which it begins.
@@ -40,7 +40,7 @@ func aroundGrant(w gangWorld, out, all map[string]fault, waiting, granted []stri
 	for _, name := range granted {
 		f := whileGangWaits(all[name])
 		strike := w.besideGang(f.strike)
-		f.strike = func(r *running) bool {
+		f.strike = func(r *runningCase) bool {
 			w.hold(false)
 			return strike(r)
 		}
@@ -58,12 +58,12 @@ func whileGangWaits(f fault) fault {
 const hangsFirst = "test $RAYCTL_ATTEMPT != 1 || exec sleep 600; echo prepared"
 
 // awaitGang returns when the gang waits in its queue, and reports whether it does.
-func (r *running) awaitGang() bool {
+func (r *runningCase) awaitGang() bool {
 	return r.until(patience, func() bool { return r.gang() == "queued" })
 }
 
 // gang is the state of the newest allocation for the gang.
-func (r *running) gang() string {
+func (r *runningCase) gang() string {
 	all := runstate.Of(r.status().Allocations, runstate.PurposeGang)
 	if len(all) == 0 {
 		return ""

@@ -22,14 +22,14 @@ func nodeFaults() map[string]fault {
 		"autoscaler killed":             {strike: kill("autoscaler/v2/monitor.py", "autoscaler/_private/monitor.py"), causes: []string{"lost"}, node: true},
 		"demand flaps":                  {strike: demandFlaps, gentle: true},
 		"demand that no group can meet": {strike: demandUnmet, gentle: true},
-		"scaled down": {strike: func(r *running) bool {
+		"scaled down": {strike: func(r *runningCase) bool {
 			return r.rayctl("scale", r.d.run(), fmt.Sprintf("w=%d:%d", r.d.workers, max(1, r.d.workers))).code == 0
 		}, gentle: true},
 	}
 }
 
 // lastRaylet kills the newest raylet; the oldest is the head's.
-func lastRaylet(r *running) bool {
+func lastRaylet(r *runningCase) bool {
 	var found []process
 	for _, p := range r.processes() {
 		if command("/raylet/raylet ")(p) && strings.Contains(p.environ, "RAYCTL_") {
@@ -40,7 +40,7 @@ func lastRaylet(r *running) bool {
 }
 
 // demandFlaps: the driver asks for two nodes and gives them up, twenty times. That is no reason for as many allocations.
-func demandFlaps(r *running) bool {
+func demandFlaps(r *runningCase) bool {
 	before := r.elasticAllocations()
 	if !r.asks("flap") || !r.until(time.Minute, func() bool { return r.book.has("did-flap") }) {
 		return false
@@ -52,7 +52,7 @@ func demandFlaps(r *running) bool {
 }
 
 // demandUnmet: a task needs a node that no group has. The status notes that, and the run goes on.
-func demandUnmet(r *running) bool {
+func demandUnmet(r *runningCase) bool {
 	if !r.asks("unmet") {
 		return false
 	}
@@ -67,13 +67,13 @@ func demandUnmet(r *running) bool {
 }
 
 // asks has the driver do something, and returns whether it has begun.
-func (r *running) asks(what string) bool {
+func (r *runningCase) asks(what string) bool {
 	r.book.write("ask-" + what)
 	return r.until(20*time.Second, func() bool { return r.book.has("doing-" + what) })
 }
 
 // demand has the cluster ask for a node if the driver's tasks ask for none within some seconds, as between two bursts; found reports whether it came.
-func (r *running) demand(found func() bool) bool {
+func (r *runningCase) demand(found func() bool) bool {
 	if r.until(5*time.Second, found) {
 		return true
 	}
@@ -81,7 +81,7 @@ func (r *running) demand(found func() bool) bool {
 }
 
 // until waits for a condition, not longer than the run lasts.
-func (r *running) until(limit time.Duration, condition func() bool) bool {
+func (r *runningCase) until(limit time.Duration, condition func() bool) bool {
 	for end := time.Now().Add(limit); time.Now().Before(end) && !r.over(); time.Sleep(200 * time.Millisecond) {
 		if condition() {
 			return true
@@ -91,7 +91,7 @@ func (r *running) until(limit time.Duration, condition func() bool) bool {
 }
 
 // over reports whether the client has ended.
-func (r *running) over() bool {
+func (r *runningCase) over() bool {
 	select {
 	case err := <-r.ended:
 		r.ended <- err
@@ -102,13 +102,13 @@ func (r *running) over() bool {
 }
 
 // status is the run's; without one the zero value.
-func (r *running) status() (s launcher.Status) {
+func (r *runningCase) status() (s launcher.Status) {
 	_ = json.Unmarshal([]byte(r.rayctl("status", r.d.run(), "-o", "json").out), &s)
 	return s
 }
 
 // elasticAllocations is how many were ever requested.
-func (r *running) elasticAllocations() int {
+func (r *runningCase) elasticAllocations() int {
 	return len(runstate.Of(r.status().Allocations, runstate.PurposeElastic))
 }
 

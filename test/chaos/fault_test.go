@@ -14,7 +14,7 @@ import (
 // fault is one injected failure.
 type fault struct {
 	// strike injects the fault, and returns whether there was a target.
-	strike func(r *running) bool
+	strike func(r *runningCase) bool
 	// causes that may end the run besides its driver's own end.
 	causes []string
 	// node faults count against job.restarts.nodeFailure: with a restart left the run ends as its driver does.
@@ -34,7 +34,7 @@ type fault struct {
 	// prepare replaces job.prepare of a cluster with an early head; BOOK in it is the book's directory.
 	prepare string
 	// before happens before the launch.
-	before func(r *running)
+	before func(r *runningCase)
 }
 
 // clientFaults concern the client, the user and the driver; every launcher has them.
@@ -43,14 +43,14 @@ func clientFaults() map[string]fault {
 		"client killed":     {strike: toClient(syscall.SIGKILL), causes: []string{"abandoned"}, clientDies: true},
 		"client hung up":    {strike: toClient(syscall.SIGHUP), causes: []string{"abandoned", "interrupted"}, clientDies: true},
 		"client terminated": {strike: toClient(syscall.SIGTERM), causes: []string{"abandoned", "interrupted"}},
-		"client frozen": {strike: func(r *running) bool {
+		"client frozen": {strike: func(r *runningCase) bool {
 			_ = r.client.Process.Signal(syscall.SIGSTOP)
 			time.Sleep(6 * time.Second)
 			return r.client.Process.Signal(syscall.SIGCONT) == nil
 		}},
-		"second client": {strike: func(r *running) bool { r.second = r.start(&r.secondOut); return true }},
-		"down":          {strike: func(r *running) bool { return r.rayctl("down", r.d.run()).code == 0 }, causes: []string{"down", "abandoned"}},
-		"down --now":    {strike: func(r *running) bool { return r.rayctl("down", "--now", r.d.run()).code == 0 }, causes: []string{"down", "abandoned"}, lossy: true},
+		"second client": {strike: func(r *runningCase) bool { r.second = r.start(&r.secondOut); return true }},
+		"down":          {strike: func(r *runningCase) bool { return r.rayctl("down", r.d.run()).code == 0 }, causes: []string{"down", "abandoned"}},
+		"down --now":    {strike: func(r *runningCase) bool { return r.rayctl("down", "--now", r.d.run()).code == 0 }, causes: []string{"down", "abandoned"}, lossy: true},
 		"driver killed": {strike: kill("driver.py " + "/"), causes: []string{"driver-signaled"}},
 	}
 }
@@ -58,20 +58,20 @@ func clientFaults() map[string]fault {
 // rayFaults concern Ray's processes on the head's node. headLossy: the head's files are lost with it.
 func rayFaults(headLossy bool) map[string]fault {
 	lost := fault{causes: []string{"lost"}, node: true, lossy: headLossy}
-	with := func(strike func(*running) bool) fault { f := lost; f.strike = strike; return f }
+	with := func(strike func(*runningCase) bool) fault { f := lost; f.strike = strike; return f }
 	return map[string]fault{
 		"GCS killed":       with(kill("gcs_server")),
 		"dashboard killed": with(kill("dashboard/dashboard.py", "ray-dashboard")),
 		"raylet killed":    with(kill("/raylet/raylet ")),
-		"dashboard frozen": {strike: func(r *running) bool {
+		"dashboard frozen": {strike: func(r *runningCase) bool {
 			return frozen(r.processes(), command("dashboard/dashboard.py", "ray-dashboard"), 40*time.Second)
 		}},
 	}
 }
 
 // kill ends the oldest of the run's processes whose command line has one of the parts.
-func kill(parts ...string) func(*running) bool {
-	return func(r *running) bool {
+func kill(parts ...string) func(*runningCase) bool {
+	return func(r *runningCase) bool {
 		for _, p := range r.processes() {
 			if command(parts...)(p) {
 				return syscall.Kill(p.pid, syscall.SIGKILL) == nil
@@ -81,25 +81,25 @@ func kill(parts ...string) func(*running) bool {
 	}
 }
 
-func freeze(length time.Duration, parts ...string) func(*running) bool {
-	return func(r *running) bool { return frozen(r.processes(), command(parts...), length) }
+func freeze(length time.Duration, parts ...string) func(*runningCase) bool {
+	return func(r *runningCase) bool { return frozen(r.processes(), command(parts...), length) }
 }
 
-func toClient(sig syscall.Signal) func(*running) bool {
-	return func(r *running) bool { return r.client.Process.Signal(sig) == nil }
+func toClient(sig syscall.Signal) func(*runningCase) bool {
+	return func(r *runningCase) bool { return r.client.Process.Signal(sig) == nil }
 }
 
-// answer is the result of a command.
-type answer struct {
+// result is the result of a command.
+type result struct {
 	out, err string
 	code     int
 }
 
-func ask(c *exec.Cmd) answer {
+func ask(c *exec.Cmd) result {
 	var out, stderr bytes.Buffer
 	c.Stdout, c.Stderr = &out, &stderr
 	err := c.Run()
-	return answer{out.String(), stderr.String(), exitCode(c, err)}
+	return result{out.String(), stderr.String(), exitCode(c, err)}
 }
 
 // exitCode is 128 and the signal's number if a signal ended the command, -1 if it never began.

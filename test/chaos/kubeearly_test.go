@@ -21,7 +21,7 @@ func (w *kubeWorld) earlyFaults() map[string]fault {
 		"head's pod evicted while prepare hangs": {closed: true, prepare: hangsFirst, strike: w.deletePods("ray.io/node-type=head,ray.io/cluster=", -1),
 			causes: []string{"lost", "preempted"}, node: true, lossy: true},
 		"gang's pod deleted":                   {strike: w.besideGang(w.deleteLastWorker)},
-		"gang's pod evicted":                   {strike: w.besideGang(func(r *running) bool { return w.evict(w.lastWorker(r)) })},
+		"gang's pod evicted":                   {strike: w.besideGang(func(r *runningCase) bool { return w.evict(w.lastWorker(r)) })},
 		"gang's pod deleted while it waits":    {closed: true, strike: w.deleteLastWorker},
 		"Volcano killed while the gang waits":  {closed: true, strike: w.away(bed.VolcanoScheduler, 8*time.Second)},
 		"operator killed while the gang waits": {closed: true, strike: w.away(bed.Operator, 8*time.Second)},
@@ -33,8 +33,8 @@ func (w *kubeWorld) earlyFaults() map[string]fault {
 }
 
 // besideGang strikes when a pod of the gang has a node.
-func (w *kubeWorld) besideGang(strike func(*running) bool) func(*running) bool {
-	return func(r *running) bool {
+func (w *kubeWorld) besideGang(strike func(*runningCase) bool) func(*runningCase) bool {
+	return func(r *runningCase) bool {
 		placed := func(p *corev1.Pod) bool { return p.Spec.NodeName != "" && p.DeletionTimestamp == nil }
 		return w.workerWithin(time.Minute, r, placed) != nil && strike(r)
 	}

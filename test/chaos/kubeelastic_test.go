@@ -22,7 +22,7 @@ func (w *kubeWorld) elasticFaults() map[string]fault {
 		f.strike = w.whileQueued(f.strike)
 		return f
 	}
-	elastic := func(name string, strike func(*running) bool) fault {
+	elastic := func(name string, strike func(*runningCase) bool) fault {
 		f := all[name]
 		f.strike = w.besideElastic(strike)
 		return f
@@ -47,9 +47,9 @@ func (w *kubeWorld) elasticFaults() map[string]fault {
 		"head's pod deleted while a pod starts":         starting("head's pod deleted"),
 		"down while a pod starts":                       starting("down"),
 		"elastic pod deleted":                           {strike: w.besideElastic(w.deleteLastWorker)},
-		"elastic pod evicted":                           {strike: w.besideElastic(func(r *running) bool { return w.evict(w.lastWorker(r)) })},
+		"elastic pod evicted":                           {strike: w.besideElastic(func(r *runningCase) bool { return w.evict(w.lastWorker(r)) })},
 		"node drained of workers":                       {strike: w.besideElastic(w.drainWorkers)},
-		"sizes flap": {strike: func(r *running) bool {
+		"sizes flap": {strike: func(r *runningCase) bool {
 			struck := false
 			for i := range 10 {
 				least := r.d.workers + i%2*(2-r.d.workers)
@@ -61,8 +61,8 @@ func (w *kubeWorld) elasticFaults() map[string]fault {
 }
 
 // whileQueued strikes while a worker's pod waits for a node: the bed's takes no pods meanwhile, and for some seconds after it.
-func (w *kubeWorld) whileQueued(strike func(*running) bool) func(*running) bool {
-	return func(r *running) bool {
+func (w *kubeWorld) whileQueued(strike func(*runningCase) bool) func(*runningCase) bool {
+	return func(r *runningCase) bool {
 		w.cordon(true)
 		defer w.cordon(false)
 		waits := func(p *corev1.Pod) bool { return p.Spec.NodeName == "" && p.DeletionTimestamp == nil }
@@ -76,8 +76,8 @@ func (w *kubeWorld) whileQueued(strike func(*running) bool) func(*running) bool 
 }
 
 // whileStarting strikes when a worker's pod that was not there before has a node, on which it starts.
-func (w *kubeWorld) whileStarting(strike func(*running) bool) func(*running) bool {
-	return func(r *running) bool {
+func (w *kubeWorld) whileStarting(strike func(*runningCase) bool) func(*runningCase) bool {
+	return func(r *runningCase) bool {
 		before := map[types.UID]bool{}
 		for _, p := range w.workers(r) {
 			before[p.UID] = true
@@ -88,8 +88,8 @@ func (w *kubeWorld) whileStarting(strike func(*running) bool) func(*running) boo
 }
 
 // besideElastic strikes when there is a worker's pod on a node above the required ones.
-func (w *kubeWorld) besideElastic(strike func(*running) bool) func(*running) bool {
-	return func(r *running) bool {
+func (w *kubeWorld) besideElastic(strike func(*runningCase) bool) func(*runningCase) bool {
+	return func(r *runningCase) bool {
 		placed := map[types.UID]bool{}
 		extra := w.awaitWorker(r, func(p *corev1.Pod) bool {
 			if p.Spec.NodeName != "" && p.DeletionTimestamp == nil {
@@ -102,14 +102,14 @@ func (w *kubeWorld) besideElastic(strike func(*running) bool) func(*running) boo
 }
 
 // awaitWorker waits for a worker's pod that the driver's tasks ask for, and where they ask for none, as between two bursts, for one that a user asks for.
-func (w *kubeWorld) awaitWorker(r *running, match func(*corev1.Pod) bool) *corev1.Pod {
+func (w *kubeWorld) awaitWorker(r *runningCase, match func(*corev1.Pod) bool) *corev1.Pod {
 	if p := w.workerWithin(5*time.Second, r, match); p != nil || r.rayctl("scale", r.d.run(), "w=2").code != 0 {
 		return p
 	}
 	return w.workerWithin(15*time.Second, r, match)
 }
 
-func (w *kubeWorld) workerWithin(limit time.Duration, r *running, match func(*corev1.Pod) bool) *corev1.Pod {
+func (w *kubeWorld) workerWithin(limit time.Duration, r *runningCase, match func(*corev1.Pod) bool) *corev1.Pod {
 	for end := time.Now().Add(limit); time.Now().Before(end) && !r.over(); time.Sleep(200 * time.Millisecond) {
 		for _, p := range w.pods(r.d.run()) {
 			if p.Labels["ray.io/node-type"] == "worker" && match(&p) {
@@ -121,7 +121,7 @@ func (w *kubeWorld) workerWithin(limit time.Duration, r *running, match func(*co
 }
 
 // workers are the run's pods of workers that nobody has deleted yet.
-func (w *kubeWorld) workers(r *running) (found []corev1.Pod) {
+func (w *kubeWorld) workers(r *runningCase) (found []corev1.Pod) {
 	for _, p := range w.pods(r.d.run()) {
 		if p.Labels["ray.io/node-type"] == "worker" && p.DeletionTimestamp == nil {
 			found = append(found, p)
@@ -131,7 +131,7 @@ func (w *kubeWorld) workers(r *running) (found []corev1.Pod) {
 }
 
 // lastWorker is the newest of them.
-func (w *kubeWorld) lastWorker(r *running) *corev1.Pod {
+func (w *kubeWorld) lastWorker(r *runningCase) *corev1.Pod {
 	var last *corev1.Pod
 	for _, p := range w.workers(r) {
 		if last == nil || last.CreationTimestamp.Before(&p.CreationTimestamp) {
@@ -142,13 +142,13 @@ func (w *kubeWorld) lastWorker(r *running) *corev1.Pod {
 }
 
 // deleteLastWorker deletes the newest worker's pod at once, as somebody else may.
-func (w *kubeWorld) deleteLastWorker(r *running) bool {
+func (w *kubeWorld) deleteLastWorker(r *runningCase) bool {
 	last, now := w.lastWorker(r), int64(0)
 	return last != nil && w.Core.CoreV1().Pods(w.namespace).Delete(context.Background(), last.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}) == nil
 }
 
 // drainWorkers is `kubectl drain` of a node that has all of the run's workers and nothing else of it: it takes no pods, and those that it has are evicted.
-func (w *kubeWorld) drainWorkers(r *running) bool {
+func (w *kubeWorld) drainWorkers(r *runningCase) bool {
 	w.cordon(true)
 	defer w.cordon(false)
 	struck := false

@@ -198,8 +198,8 @@ func (w *kubeWorld) faults() map[string]fault {
 	})
 }
 
-func (w *kubeWorld) deletePods(selector string, grace int64) func(*running) bool {
-	return func(r *running) bool {
+func (w *kubeWorld) deletePods(selector string, grace int64) func(*runningCase) bool {
+	return func(r *runningCase) bool {
 		options := metav1.DeleteOptions{}
 		if grace >= 0 {
 			options.GracePeriodSeconds = &grace
@@ -216,13 +216,13 @@ func (w *kubeWorld) deletePods(selector string, grace int64) func(*running) bool
 	}
 }
 
-func (w *kubeWorld) deleteCluster(r *running) bool {
+func (w *kubeWorld) deleteCluster(r *runningCase) bool {
 	return w.Dynamic.Resource(kubetest.RayClusters).Namespace(w.namespace).Delete(context.Background(), r.d.run(), metav1.DeleteOptions{}) == nil
 }
 
 // away kills a part of the testbed and starts it again.
-func (w *kubeWorld) away(part bed.Part, length time.Duration) func(*running) bool {
-	return func(*running) bool {
+func (w *kubeWorld) away(part bed.Part, length time.Duration) func(*runningCase) bool {
+	return func(*runningCase) bool {
 		w.Stop(w.t, part)
 		time.Sleep(length)
 		w.Start(w.t, part)

@@ -27,8 +27,8 @@ import (
 // patience bounds each wait. No result depends on how long something took.
 const patience = 6 * time.Minute
 
-// running is a case while it runs.
-type running struct {
+// runningCase is a case whose cluster runs.
+type runningCase struct {
 	t        *testing.T
 	w        world
 	d        drawn
@@ -51,7 +51,7 @@ type running struct {
 // runCase launches, injects the fault, waits for the end, and checks. It returns whether the fault found its target.
 func runCase(t *testing.T, w world, d drawn) bool {
 	t.Log(d)
-	r := &running{t: t, w: w, d: d, f: faultsOf(w, d.kind)[d.fault]}
+	r := &runningCase{t: t, w: w, d: d, f: faultsOf(w, d.kind)[d.fault]}
 	r.prepare()
 	t.Cleanup(func() {
 		r.rayctl("down", "--now", d.run())
@@ -83,7 +83,7 @@ func runCase(t *testing.T, w world, d drawn) bool {
 }
 
 // prepare writes the working directory with the cluster file, and the book.
-func (r *running) prepare() {
+func (r *runningCase) prepare() {
 	dir := filepath.Join(r.w.dir(), r.d.run())
 	r.job, r.book = filepath.Join(dir, "job"), book(filepath.Join(dir, "book"))
 	random := make([]byte, 12)
@@ -107,7 +107,7 @@ func (r *running) prepare() {
 	}
 }
 
-func (r *running) read(name string) string {
+func (r *runningCase) read(name string) string {
 	text, err := os.ReadFile(name)
 	if err != nil {
 		r.t.Fatal(err)
@@ -116,7 +116,7 @@ func (r *running) read(name string) string {
 }
 
 // file is the cluster file.
-func (r *running) file() string {
+func (r *runningCase) file() string {
 	digest := sha256.Sum256([]byte(r.secret))
 	entrypoint := fmt.Sprintf("exec python driver.py %s %d %.3f %d %s %d", shellescape.Quote(string(r.book)), r.d.lines, r.d.pause.Seconds(), r.d.code, hex.EncodeToString(digest[:]), r.d.bursts)
 	text, err := json.Marshal(entrypoint)
@@ -129,7 +129,7 @@ func (r *running) file() string {
 }
 
 // preparation is the part of the job that a cluster with an early head has.
-func (r *running) preparation() string {
+func (r *runningCase) preparation() string {
 	if r.d.kind != early {
 		return ""
 	}
@@ -141,7 +141,7 @@ func (r *running) preparation() string {
 }
 
 // start runs the tested command.
-func (r *running) start(out *transcript) *exec.Cmd {
+func (r *runningCase) start(out *transcript) *exec.Cmd {
 	dir := filepath.Dir(r.job)
 	c := r.w.command(context.Background(), "run", "-f", filepath.Join(dir, "rayctl.yaml"), "--name", r.d.run(), "--receipt", filepath.Join(dir, "receipt.json"))
 	c.Stdout, c.Stderr = out, &r.err
@@ -155,7 +155,7 @@ func (r *running) start(out *transcript) *exec.Cmd {
 }
 
 // rayctl runs another command to its end.
-func (r *running) rayctl(args ...string) answer {
+func (r *runningCase) rayctl(args ...string) result {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	c := r.w.command(ctx, args...)
@@ -163,10 +163,10 @@ func (r *running) rayctl(args ...string) answer {
 	return ask(c)
 }
 
-func (r *running) processes() []process { return r.w.processes(r.d.run()) }
+func (r *runningCase) processes() []process { return r.w.processes(r.d.run()) }
 
 // awaitMoment returns when the fault is due, or when the run has ended before.
-func (r *running) awaitMoment() {
+func (r *runningCase) awaitMoment() {
 	limit := time.After(patience)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -187,7 +187,7 @@ func (r *running) awaitMoment() {
 }
 
 // awaitClient returns the client's exit code.
-func (r *running) awaitClient() int {
+func (r *runningCase) awaitClient() int {
 	select {
 	case err := <-r.ended:
 		return exitCode(r.client, err)
@@ -199,7 +199,7 @@ func (r *running) awaitClient() int {
 }
 
 // awaitEnd returns the status of the ended run; nil: it has no record.
-func (r *running) awaitEnd() *launcher.Status {
+func (r *runningCase) awaitEnd() *launcher.Status {
 	for limit := time.Now().Add(patience); ; time.Sleep(500 * time.Millisecond) {
 		a := r.rayctl("status", r.d.run(), "-o", "json")
 		var s launcher.Status

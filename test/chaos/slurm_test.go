@@ -102,8 +102,8 @@ func (w *slurmWorld) job(run string) string {
 }
 
 // onJob runs a command of Slurm on the run's job.
-func (w *slurmWorld) onJob(argv ...string) func(*running) bool {
-	return func(r *running) bool {
+func (w *slurmWorld) onJob(argv ...string) func(*runningCase) bool {
+	return func(r *runningCase) bool {
 		id := w.job(r.d.run())
 		if id == "" {
 			return false
@@ -131,7 +131,7 @@ func (w *slurmWorld) faults() map[string]fault {
 }
 
 // controllerKilled waits until the controller has saved the job, which takes it some seconds: one that it knew alone is lost to Slurm, which ends it as an orphan.
-func (w *slurmWorld) controllerKilled(r *running) bool {
+func (w *slurmWorld) controllerKilled(r *runningCase) bool {
 	for range 100 {
 		saved, _ := os.ReadFile(w.Dir + "/state/job_state")
 		if bytes.Contains(saved, []byte(r.d.run())) {
@@ -147,12 +147,12 @@ func (w *slurmWorld) controllerKilled(r *running) bool {
 }
 
 // powerCut switches off the first node of the run's job, which has the head.
-func (w *slurmWorld) powerCut(r *running) bool {
+func (w *slurmWorld) powerCut(r *runningCase) bool {
 	return w.cut(w.headHost(r))
 }
 
 // headHost is the first node of the run's job; "": it has none.
-func (w *slurmWorld) headHost(r *running) string {
+func (w *slurmWorld) headHost(r *runningCase) string {
 	out, _ := w.Slurm(context.Background(), "squeue", "--noheader", "--name="+r.d.run(), "--format=%N")
 	hosts, _ := w.Slurm(context.Background(), "scontrol", "show", "hostnames", strings.TrimSpace(out))
 	first, _, _ := strings.Cut(hosts, "\n")

@@ -14,7 +14,7 @@ func (w *slurmWorld) earlyFaults() map[string]fault {
 		"gang cancelled while it waits": {closed: true, strike: w.onGang("scancel", "JOB"), causes: []string{"interrupted"}},
 		"gang cancelled":                {strike: w.besideGang(w.onGang("scancel", "JOB")), causes: []string{"interrupted"}},
 		"gang preempted":                {strike: w.besideGang(w.gangPreempted), causes: []string{"preempted", "lost"}, node: true},
-		"gang's supervisor killed": {strike: w.besideGang(func(r *running) bool {
+		"gang's supervisor killed": {strike: w.besideGang(func(r *runningCase) bool {
 			return r.until(20*time.Second, func() bool { return kill("keeper.pyz slurm-companion")(r) })
 		}), causes: []string{"lost"}, node: true},
 		"gang's node loses power":                 {strike: w.besideGang(w.gangsPowerCut), causes: []string{"lost"}, node: true},
@@ -28,7 +28,7 @@ func (w *slurmWorld) earlyFaults() map[string]fault {
 }
 
 // gangs are the ids of the run's jobs for its gang in some states. Nodes of an elastic group have jobs of the same name and another script.
-func (w *slurmWorld) gangs(r *running, states string) (ids []string) {
+func (w *slurmWorld) gangs(r *runningCase, states string) (ids []string) {
 	jobs, _ := w.Slurm(context.Background(), "squeue", "--noheader", "--states="+states, "--format=%j %i %o")
 	for _, line := range strings.Split(jobs, "\n") {
 		if f := strings.Fields(line); len(f) > 2 && strings.HasPrefix(f[0], r.d.run()+"-workers-") && strings.HasSuffix(f[2], "/gang.sh") {
@@ -39,8 +39,8 @@ func (w *slurmWorld) gangs(r *running, states string) (ids []string) {
 }
 
 // onGang runs a command of Slurm on the gang's job.
-func (w *slurmWorld) onGang(argv ...string) func(*running) bool {
-	return func(r *running) bool {
+func (w *slurmWorld) onGang(argv ...string) func(*runningCase) bool {
+	return func(r *runningCase) bool {
 		ids := w.gangs(r, "PENDING,RUNNING")
 		if len(ids) == 0 {
 			return false
@@ -52,14 +52,14 @@ func (w *slurmWorld) onGang(argv ...string) func(*running) bool {
 }
 
 // besideGang strikes when the gang's job runs.
-func (w *slurmWorld) besideGang(strike func(*running) bool) func(*running) bool {
-	return func(r *running) bool {
+func (w *slurmWorld) besideGang(strike func(*runningCase) bool) func(*runningCase) bool {
+	return func(r *runningCase) bool {
 		return r.until(time.Minute, func() bool { return len(w.gangs(r, "RUNNING")) > 0 }) && strike(r)
 	}
 }
 
 // gangsAnswerLost: Slurm accepts the gang's job, and the keeper does not learn that. There is never a second one.
-func (w *slurmWorld) gangsAnswerLost(r *running) bool {
+func (w *slurmWorld) gangsAnswerLost(r *runningCase) bool {
 	if !r.until(time.Minute, func() bool { return !w.losing() }) {
 		return false
 	}
@@ -74,18 +74,18 @@ func (w *slurmWorld) gangsAnswerLost(r *running) bool {
 }
 
 // gangsPowerCut switches off the last node of the gang.
-func (w *slurmWorld) gangsPowerCut(r *running) bool {
+func (w *slurmWorld) gangsPowerCut(r *runningCase) bool {
 	node := w.gangsLastNode(r)
 	return node != "" && w.cut(node)
 }
 
 // gangPreempted has a job take the gang's last node.
-func (w *slurmWorld) gangPreempted(r *running) bool {
+func (w *slurmWorld) gangPreempted(r *runningCase) bool {
 	node := w.gangsLastNode(r)
 	return node != "" && w.preempt(node)
 }
 
-func (w *slurmWorld) gangsLastNode(r *running) string {
+func (w *slurmWorld) gangsLastNode(r *runningCase) string {
 	ids := w.gangs(r, "RUNNING")
 	if len(ids) == 0 {
 		return ""

@@ -42,7 +42,7 @@ func (w *slurmWorld) elasticFaults() map[string]fault {
 // companion is a job of an elastic node, or an element of a job array.
 type companion struct{ id, node, state string }
 
-func (w *slurmWorld) companions(r *running, state string) (found []companion) {
+func (w *slurmWorld) companions(r *runningCase, state string) (found []companion) {
 	jobs, _ := w.Slurm(context.Background(), "squeue", "--noheader", "--array", "--format=%j %i %T %N")
 	for _, line := range strings.Split(jobs, "\n") {
 		if f := append(strings.Fields(line), ""); len(f) > 3 && strings.HasPrefix(f[0], r.d.run()+"-elastic-") && (state == "" || f[2] == state) {
@@ -53,8 +53,8 @@ func (w *slurmWorld) companions(r *running, state string) (found []companion) {
 }
 
 // onCompanion strikes the last of the run's companion jobs in a state, as soon as there is one.
-func (w *slurmWorld) onCompanion(state string, strike func(companion) bool) func(*running) bool {
-	return func(r *running) bool {
+func (w *slurmWorld) onCompanion(state string, strike func(companion) bool) func(*runningCase) bool {
+	return func(r *runningCase) bool {
 		var last companion
 		found := func() bool {
 			all := w.companions(r, state)
@@ -68,13 +68,13 @@ func (w *slurmWorld) onCompanion(state string, strike func(companion) bool) func
 }
 
 // beside strikes when there is a companion in a state.
-func (w *slurmWorld) beside(state string, strike func(*running) bool) func(*running) bool {
-	return func(r *running) bool { return w.onCompanion(state, func(companion) bool { return strike(r) })(r) }
+func (w *slurmWorld) beside(state string, strike func(*runningCase) bool) func(*runningCase) bool {
+	return func(r *runningCase) bool { return w.onCompanion(state, func(companion) bool { return strike(r) })(r) }
 }
 
 // queued strikes while companions are not granted. If all nodes that there may be are there already, one is cancelled, so that Ray asks for another one.
-func (w *slurmWorld) queued(strike func(*running) bool) func(*running) bool {
-	return func(r *running) bool {
+func (w *slurmWorld) queued(strike func(*runningCase) bool) func(*runningCase) bool {
+	return func(r *runningCase) bool {
 		w.hold(true)
 		defer w.hold(false)
 		if running := w.companions(r, "RUNNING"); len(running)+r.d.workers >= r.d.most() {
@@ -87,8 +87,8 @@ func (w *slurmWorld) queued(strike func(*running) bool) func(*running) bool {
 }
 
 // starting strikes as soon as another companion is granted.
-func (w *slurmWorld) starting(strike func(*running) bool) func(*running) bool {
-	return func(r *running) bool {
+func (w *slurmWorld) starting(strike func(*runningCase) bool) func(*runningCase) bool {
+	return func(r *runningCase) bool {
 		before := map[string]bool{}
 		for _, c := range w.companions(r, "RUNNING") {
 			before[c.id] = true
@@ -111,7 +111,7 @@ func (w *slurmWorld) starting(strike func(*running) bool) func(*running) bool {
 }
 
 // answerLost: Slurm accepts a companion's job, and the keeper does not learn that. There are never more companions than Ray may ask for.
-func (w *slurmWorld) answerLost(r *running) bool {
+func (w *slurmWorld) answerLost(r *runningCase) bool {
 	w.lose(r)
 	if !r.demand(func() bool { return !w.losing() }) {
 		return false
@@ -127,7 +127,7 @@ func (w *slurmWorld) answerLost(r *running) bool {
 }
 
 // lose has the next answer of an sbatch on a node be lost, and losing reports whether that is still to come.
-func (w *slurmWorld) lose(r *running) {
+func (w *slurmWorld) lose(r *runningCase) {
 	if err := os.WriteFile(filepath.Join(w.orders, "lose"), nil, 0o644); err != nil {
 		r.t.Error(err)
 	}

@@ -12,12 +12,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
-	"testing"
 	"time"
 )
 
@@ -47,56 +43,6 @@ func attack(program string) int {
 	return 0
 }
 
-// attackBinary is a copy of this binary that every user can execute: go test's own is in a directory of root's.
-var attackBinary = sync.OnceValues(func() (string, error) {
-	own, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	content, err := os.ReadFile(own)
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(home.dir, "attack")
-	if err := os.WriteFile(path, content, 0o755); err != nil {
-		return "", err
-	}
-	return path, os.Chmod(path, 0o755) // independent of the umask
-})
-
-// program starts one of the attacker's programs, which ends with its stdin.
-func (s *secondUser) program(name string) (in io.WriteCloser, out *bufio.Reader, wait func() error) {
-	s.t.Helper()
-	path, err := attackBinary()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*limit)
-	s.t.Cleanup(cancel)
-	at := *s
-	at.env = append(slices.Clone(s.env), attackVariable+"="+name)
-	c := at.exec(ctx, path)
-	c.Stderr = os.Stderr
-	in, err = c.StdinPipe()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	pipe, err := c.StdoutPipe()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		s.t.Fatal(err)
-	}
-	return in, bufio.NewReader(pipe), c.Wait
-}
-
-// seen is what an unprivileged user found in /proc.
-type seen struct {
-	Texts  map[string]int // arguments and environments, with counts
-	Opened map[string]int // files in /proc of the victim's processes that show or change their memory, environment, descriptors or directories
-}
-
 // watchProc scans repeatedly until stdin ends, and answers each line after a complete scan.
 func watchProc(in io.Reader, out io.Writer) error {
 	lines := make(chan string)
@@ -119,6 +65,12 @@ func watchProc(in io.Reader, out io.Writer) error {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
+}
+
+// seen is what an unprivileged user found in /proc.
+type seen struct {
+	Texts  map[string]int // arguments and environments, with counts
+	Opened map[string]int // files in /proc of the victim's processes that show or change their memory, environment, descriptors or directories
 }
 
 func (f *seen) look() {
@@ -153,20 +105,6 @@ type request struct {
 	GRPC          bool
 }
 
-// response is the answer to a request. Without an answer Status is 0 and Err has the reason.
-type response struct {
-	Request request
-	Status  int
-	GRPC    string // grpc-status
-	Body    string
-	Err     string
-	Silent  bool // the connection stayed open without an answer
-}
-
-func (r response) String() string {
-	return fmt.Sprintf("%s%s: %d %s %.300q %s", r.Request.Address, r.Request.Path, r.Status, r.GRPC, r.Body, r.Err)
-}
-
 // probe makes the requests, each on a connection of its own.
 func probe(requests []request) []response {
 	responses := make([]response, len(requests))
@@ -176,6 +114,16 @@ func probe(requests []request) []response {
 	}
 	all.Wait()
 	return responses
+}
+
+// response is the answer to a request. Without an answer Status is 0 and Err has the reason.
+type response struct {
+	Request request
+	Status  int
+	GRPC    string // grpc-status
+	Body    string
+	Err     string
+	Silent  bool // the connection stayed open without an answer
 }
 
 func (r request) do() (got response) {
@@ -235,27 +183,6 @@ func listen(in io.Reader, out io.Writer) error {
 	return err
 }
 
-// listeners returns the ports of a user's programs, reached over loopback (proc_pid_net(5)).
-func listeners(t *testing.T, uid int) (addresses []string) {
-	t.Helper()
-	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		text, err := os.ReadFile(table)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(string(text)) {
-			col := strings.Fields(line) // sl local remote st ... uid
-			if len(col) < 8 || col[3] != "0A" || col[7] != strconv.Itoa(uid) {
-				continue
-			}
-			_, hex, _ := strings.Cut(col[1], ":")
-			port, err := strconv.ParseUint(hex, 16, 16)
-			if err != nil {
-				t.Fatal(err)
-			}
-			addresses = append(addresses, fmt.Sprintf("127.0.0.1:%d", port))
-		}
-	}
-	slices.Sort(addresses)
-	return slices.Compact(addresses)
+func (r response) String() string {
+	return fmt.Sprintf("%s%s: %d %s %.300q %s", r.Request.Address, r.Request.Path, r.Status, r.GRPC, r.Body, r.Err)
 }

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,78 +12,6 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/test/pace"
 )
-
-// blocksOf are the fenced blocks of a page that have a language, by the language.
-func blocksOf(t *testing.T, page string) map[string]string {
-	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := map[string]string{}
-	for _, m := range regexp.MustCompile("(?s)\n```(\\w+)\n(.*?)\n```\n").FindAllStringSubmatch(string(text), -1) {
-		if blocks[m[1]] != "" {
-			t.Fatalf("%s has two blocks of %s", page, m[1])
-		}
-		blocks[m[1]] = m[2] + "\n"
-	}
-	return blocks
-}
-
-// killDriver kills the Python process of an attempt's driver.
-func killDriver(t *testing.T, run, attempt, script string) {
-	t.Helper()
-	pid := driverProcess(t, run, attempt, script)
-	if pid == 0 {
-		t.Fatalf("no process of attempt %s of %s runs %s", attempt, run, script)
-	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// driverProcess is the Python process of an attempt's driver, 0 if there is none.
-func driverProcess(t *testing.T, run, attempt, script string) int {
-	t.Helper()
-	found := processesOf(t, run, func(words []string, environ []byte) bool {
-		return len(words) > 1 && words[1] == script && bytes.Contains(environ, []byte("\x00RAYCTL_ATTEMPT="+attempt+"\x00"))
-	})
-	return append(found, 0)[0]
-}
-
-// processesOf are the processes of a run that fit.
-func processesOf(t *testing.T, run string, fits func(words []string, environ []byte) bool) (found []int) {
-	t.Helper()
-	environs, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range environs {
-		environ, err := os.ReadFile(path)
-		command, err2 := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
-		if err != nil || err2 != nil || !bytes.Contains(environ, []byte("\x00RAYCTL_RUN="+run+"\x00")) || !fits(strings.Split(string(command), "\x00"), environ) {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
-			found = append(found, pid)
-		}
-	}
-	return found
-}
-
-// number is what stands behind a text in the output, the nth time from 0.
-func number(t *testing.T, output, text string, nth int) int {
-	t.Helper()
-	found := regexp.MustCompile(regexp.QuoteMeta(text)+` (\d+)`).FindAllStringSubmatch(output, -1)
-	if len(found) <= nth {
-		t.Fatalf("%q is there %d times: %s", text, len(found), tail(output))
-	}
-	n, err := strconv.Atoi(found[nth][1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
 
 // TestOwnTrainer runs the file and the script of docs/own-trainer.md: the first attempt is killed, the second one continues and is ended with its grace, and the
 // next run continues and finishes.
@@ -117,4 +44,47 @@ func TestOwnTrainer(t *testing.T) {
 	steps := strconv.Itoa(stopped + 3)
 	next := u.want(0, append(append([]string{"run", "--name", "own-next"}, one...), "--", "python", "trainer.py", "--steps", steps)...)
 	contains(t, "the next run", next.out, "attempt 1 continues after step "+strconv.Itoa(stopped)+"\n", "trained for "+steps+" steps")
+}
+
+// blocksOf are the fenced blocks of a page that have a language, by the language.
+func blocksOf(t *testing.T, page string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := map[string]string{}
+	for _, m := range regexp.MustCompile("(?s)\n```(\\w+)\n(.*?)\n```\n").FindAllStringSubmatch(string(text), -1) {
+		if blocks[m[1]] != "" {
+			t.Fatalf("%s has two blocks of %s", page, m[1])
+		}
+		blocks[m[1]] = m[2] + "\n"
+	}
+	return blocks
+}
+
+// killDriver kills the Python process of an attempt's driver.
+func killDriver(t *testing.T, run, attempt, script string) {
+	t.Helper()
+	pid := driverProcess(t, run, attempt, script)
+	if pid == 0 {
+		t.Fatalf("no process of attempt %s of %s runs %s", attempt, run, script)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// number is what stands behind a text in the output, the nth time from 0.
+func number(t *testing.T, output, text string, nth int) int {
+	t.Helper()
+	found := regexp.MustCompile(regexp.QuoteMeta(text)+` (\d+)`).FindAllStringSubmatch(output, -1)
+	if len(found) <= nth {
+		t.Fatalf("%q is there %d times: %s", text, len(found), tail(output))
+	}
+	n, err := strconv.Atoi(found[nth][1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }

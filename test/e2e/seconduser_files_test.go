@@ -10,32 +10,6 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// commonDir is a directory that every user may write to, like /tmp.
-func commonDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "rayctl-common-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-// trap is a cluster file that runs a command as the user who loads it, even with `rayctl ls`: ssh would refuse a user id without a name.
-func trap(dir string) string {
-	return fmt.Sprintf("name: trap\nkuberay: {kubeconfig: %s/kubeconfig}\n", dir)
-}
-
-// kubeconfig is the kubeconfig of the trap.
-func kubeconfig(mark string) string {
-	return "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n" +
-		"clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\n" +
-		"users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: touch, args: ['" + mark + "'], interactiveMode: Never}}}]\n"
-}
-
 // TestSecondUserFiles: files that another user left where the victim uses rayctl run nothing as the victim, and the victim's own files work.
 func TestSecondUserFiles(t *testing.T) {
 	victim, attacker := secondUsers(t)
@@ -57,6 +31,8 @@ func TestSecondUserFiles(t *testing.T) {
 
 	t.Run("refused", func(t *testing.T) {
 		trapIn(common)
+		defer os.Remove(common + "/rayctl.yaml")
+		defer os.Remove(mark)
 		open := own("open")
 		victim.write(open+"/rayctl.yaml", "name: open\n", 0o644)
 		victim.must("chmod 777 " + open)
@@ -103,8 +79,6 @@ func TestSecondUserFiles(t *testing.T) {
 		if !exists(mark) {
 			t.Error("a file that was named is not used: this test would not see what it looks for")
 		}
-		os.Remove(mark)
-		os.Remove(common + "/rayctl.yaml")
 	})
 
 	t.Run("own files work", func(t *testing.T) {
@@ -148,4 +122,16 @@ func TestSecondUserFiles(t *testing.T) {
 			t.Error("another user's json.py was run")
 		}
 	})
+}
+
+// kubeconfig is the kubeconfig of the trap.
+func kubeconfig(mark string) string {
+	return "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n" +
+		"clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\n" +
+		"users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: touch, args: ['" + mark + "'], interactiveMode: Never}}}]\n"
+}
+
+// trap is a cluster file that runs a command as the user who loads it, even with `rayctl ls`: ssh would refuse a user id without a name.
+func trap(dir string) string {
+	return fmt.Sprintf("name: trap\nkuberay: {kubeconfig: %s/kubeconfig}\n", dir)
 }

@@ -1,10 +1,10 @@
 package e2e
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -64,18 +64,14 @@ func TestServe(t *testing.T) {
 	u.want(0, "serve", "delete", "shared")
 }
 
-var urlLine = regexp.MustCompile(`(?m)(\w+): (http://127\.0\.0\.1:\d+/\S*)$`)
-
-// serveURL is the URL of an application, as it was printed.
-func serveURL(t *testing.T, said, application string) string {
+func freePort(t *testing.T) string {
 	t.Helper()
-	for _, m := range urlLine.FindAllStringSubmatch(said, -1) {
-		if m[1] == application {
-			return m[2]
-		}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatalf("no URL of %s in %q", application, said)
-	return ""
+	defer l.Close()
+	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
 }
 
 func get(t *testing.T, url string) string {

@@ -107,8 +107,8 @@ func (b *Bridge) handle(ctx context.Context, conn net.Conn) {
 	agent.Relay(out.(agent.HalfCloser), conn, conn.(agent.HalfCloser))
 }
 
-// Cut breaks all present connections.
-func (b *Bridge) Cut() {
+// CutConnections breaks all present connections.
+func (b *Bridge) CutConnections() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for conn := range b.conns {
@@ -127,5 +127,5 @@ func (b *Bridge) Refuse(refuse bool) {
 func (b *Bridge) Close() {
 	b.cancel()
 	_ = b.listener.Close()
-	b.Cut()
+	b.CutConnections()
 }

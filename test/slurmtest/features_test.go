@@ -170,7 +170,7 @@ func cutSession(t *testing.T, c *Cluster) {
 	if _, err := io.ReadFull(stdout, make([]byte, len("ready\n"))); err != nil {
 		t.Fatal(err)
 	}
-	c.Login.Direct.Cut()
+	c.Login.Direct.CutConnections()
 	if err := session.Wait(); err == nil || session.ProcessState.ExitCode() != 255 {
 		t.Errorf("a cut session ended with %v", err)
 	}

@@ -116,7 +116,7 @@ func (n *Shell) onHostOf(c *app.Cluster) error {
 	case !able:
 		return launcher.Unsupported(c.Launcher, "copying what an ended cluster left")
 	case n.node != "":
-		return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "", "cluster %s has ended, and its nodes with it: leave --node out for what it left", c.ID)
+		return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "leave --node out for what it left", "cluster %s has ended, and its nodes with it", c.ID)
 	}
 	n.e = onHost{host}
 	return nil

@@ -80,9 +80,9 @@ func (n *Shell) Upload(ctx context.Context, src, dst string) (target string, err
 	real, err := filepath.EvalSymlinks(src)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", launcher.Fail(runstate.CodeSpec, err, "", "there is no file %s here", src)
+		return "", launcher.Fail(runstate.CodeSpec, err, "write NAME:PATH for a file of a cluster", "there is no file %s here", src)
 	case err != nil:
-		return "", launcher.Fail(runstate.CodeSpec, err, "", "%v", err)
+		return "", launcher.Fail(runstate.CodeSpec, err, "name a file that you may read", "%v", err)
 	}
 	stage := "." + tarstream.StageName()
 	var said strings.Builder
@@ -133,14 +133,14 @@ func refuseSame(src, target string) error {
 		return nil //nolint:nilerr // a link to nothing is the same as nothing
 	}
 	if to, err := os.Stat(target); err == nil && os.SameFile(from, to) {
-		return launcher.Fail(runstate.CodeSpec, nil, "", "%s and %s are the same: nothing was copied", src, target)
+		return launcher.Fail(runstate.CodeSpec, nil, "name another destination", "%s and %s are the same: nothing was copied", src, target)
 	}
 	for dir := filepath.Dir(target); from.IsDir(); dir = filepath.Dir(dir) {
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
 			dir = real
 		}
 		if to, err := os.Stat(dir); err == nil && os.SameFile(from, to) {
-			return launcher.Fail(runstate.CodeSpec, nil, "", "%s cannot be copied into itself, as %s", src, target)
+			return launcher.Fail(runstate.CodeSpec, nil, "name a destination outside of it", "%s cannot be copied into itself, as %s", src, target)
 		}
 		if dir == filepath.Dir(dir) {
 			break

@@ -38,8 +38,8 @@ type Status struct {
 	Applications []Application `json:"applications,omitempty"`
 }
 
-// Look asks the dashboard of a cluster that is ready. Where it does not answer the status remains that of the keeper.
-func Look(ctx context.Context, a *app.App, cluster *app.Cluster, s launcher.Status) Status {
+// Ask asks the dashboard of a cluster that is ready. Where it does not answer the status remains that of the keeper.
+func Ask(ctx context.Context, a *app.App, cluster *app.Cluster, s launcher.Status) Status {
 	now := Status{Status: s}
 	if s.Phase != runstate.Ready || !s.Ours {
 		return now

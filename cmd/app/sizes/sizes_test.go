@@ -57,7 +57,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestOptions: each is an option that its framework has.
+// TestOptions: each option that a recipe sets is one that its framework has.
 func TestOptions(t *testing.T) {
 	for _, o := range options {
 		data, err := os.ReadFile(filepath.Join("..", "..", "..", "test", "recipes", "options", o.framework+".txt"))

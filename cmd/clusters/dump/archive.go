@@ -31,7 +31,7 @@ const (
 	filesLimit = 2000
 )
 
-// ProblemsFile has a line for each thing that could not be had.
+// ProblemsFile has a line for each part of the archive that could not be read.
 const ProblemsFile = "problems.txt"
 
 // Archive is what was found of one cluster. It implements launcher.Evidence.
@@ -132,7 +132,7 @@ func (a *Archive) Environment(variables []string) {
 // Empty reports whether nothing was found.
 func (a *Archive) Empty() bool { return len(a.files) == 0 }
 
-// Problems is the number of things that could not be had.
+// Problems is the number of parts that could not be read.
 func (a *Archive) Problems() int { return len(a.problems) }
 
 // Finish removes the secrets from all texts and names, and returns the files. The archive has no use after it.

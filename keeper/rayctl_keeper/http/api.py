@@ -114,7 +114,7 @@ class Handler(server.Handler):
     def await_record(self):
         """Answers when the record has everything: what is left of the cluster may go."""
         if self.handover.wait(HOLD) != RECORDED:
-            raise Rejected(504, "the record has not fetched the result yet")
+            raise Rejected(504, "the pod of the record has not read the result yet")
         self.close_connection = True  # the process ends when nobody is left
         return b"{}"
 

@@ -91,7 +91,7 @@ def hand_over(handover, state, log):
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: handover.conclude(SIGNALLED))
     outcome = handover.wait(PATIENCE)
-    log("the result: %s" % (outcome or "the record has not fetched it"))
+    log("the result: %s" % (outcome or "the pod of the record has not read it"))
     state.drain(LINGER)
     return 1 if outcome == SIGNALLED else 0
 

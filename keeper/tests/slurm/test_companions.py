@@ -133,7 +133,7 @@ class Jobs(CompanionJobs):
             self.assertEqual(reasons.explain(reason), want)
 
     def warn(self, end):
-        """What drain() returns when Slurm has warned the node's job, and each time after that; how often Slurm was asked for it."""
+        """Returns what drain() returns once Slurm has warned the job of the node. A later drain() returns the same, and asks Slurm nothing more."""
         self.submit()
         self.listed = [("7", "RUNNING")]
         self.jobs._look()
@@ -178,7 +178,7 @@ class Jobs(CompanionJobs):
         self.assertEqual(self.jobs._jobs["a-0"].id, "5")
 
     def test_given_up_twice(self):
-        """By the keeper, after a drain, and by Ray: it is not taken for a node that died."""
+        """A node that the keeper has drained, or Ray, is not reported as one that died."""
         self.submit()
         self.listed, self.member.released = [("7", "RUNNING")], True
         self.jobs._cancel(self.member)

@@ -96,7 +96,7 @@ class Client:
         self.send(relay.DATA, 0, number, len(target), target)
 
     def echoes(self, text):
-        """Whether ECHO still does."""
+        """Whether ECHO still answers."""
         self.send(relay.DATA, 0, ECHO, len(text), text)
         with self.came:
             self.came.wait_for(lambda: self.got.endswith(text) or self.over, 60)
@@ -127,13 +127,13 @@ class Frames(unittest.TestCase):
         self.assertEqual((self.client.close(), self.client.process.returncode), ("", 0))
 
     def test_targets(self):
-        """Each is refused, and nothing else."""
+        """The relay refuses each of these targets, and the other connections go on."""
         for number, target in enumerate((b"\n", b"\xff\xfe:1\n", b"127.0.0.1:99999\n", b"127.0.0.1:-1\n", b"127.0.0.1:" + b"9" * 500 + b"\n", b"a\0b:1\n", b"x" * 300 + b":1\n", b"x" * 5000)):
             self.client.open(3 + 2 * number, target)
         self.lives()
 
     def test_a_server_that_leaves(self):
-        """What is sent to it after that ends no other connection, not by SIGPIPE either."""
+        """What is sent to a connection that has ended ends no other one, not by SIGPIPE either."""
         for number, kind in ((3, b"R"), (5, b"C")):
             self.client.open(number, self.target + kind)
             for i in range(200):
@@ -162,7 +162,7 @@ class Frames(unittest.TestCase):
         self.lives()
 
     def test_no_frames(self):
-        """It says so, and ends."""
+        """The relay writes the reason, and ends."""
         for raw in (b"a line of another program\n", relay.HEADER.pack(1, 0, 0, 3, 0), relay.HEADER.pack(0, 4, 0, 3, 0), relay.HEADER.pack(0, 0, 0, 3, relay.WINDOW_SIZE + 1)):
             client = Client()
             client.raw(raw)

@@ -89,7 +89,7 @@ func (k *kube) createQueue(ctx context.Context, name string) error {
 	return err
 }
 
-// widen gives it room.
+// widen gives the queue room for the pods.
 func (k *kube) widen(ctx context.Context, name string) error {
 	wide := []byte(`{"spec": {"capability": {"cpu": "100"}}}`)
 	_, err := k.dynamic.Resource(queues).Patch(ctx, name, types.MergePatchType, wide, metav1.PatchOptions{})

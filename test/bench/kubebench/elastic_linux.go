@@ -21,7 +21,7 @@ const (
 	burstIdle    = 5 * time.Second  // scaling.idle
 )
 
-// podDay is bursts of tasks on one cluster.
+// podDay has the times of the pods during bursts of tasks on one cluster.
 type podDay struct {
 	workers []podLife
 	told    measure.Day
@@ -57,7 +57,7 @@ func (k *kube) measureElastic(ctx context.Context, b *measure.Bench) ([]measure.
 	}, nil
 }
 
-// newDay runs one, with at least so many workers all the time.
+// newDay runs the bursts on a cluster that always has at least this many workers.
 func (k *kube) newDay(ctx context.Context, b *measure.Bench, least, times int) (d podDay, err error) {
 	driver, err := measure.Drivers.ReadFile("drivers/day.py")
 	if err != nil {
