@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -22,10 +21,6 @@ type FollowOptions struct {
 	// StripHeader leaves out the lines that Ray itself writes near the beginning of a driver's log ("Runtime env is
 	// setting up.", "Running entrypoint for job ..."), if they have exactly Ray's form. Offsets count them nevertheless.
 	StripHeader bool
-	// GiveUp is how long the dashboard may be unreachable before Run fails with ErrUnreachable. 0: for ever, until ctx ends.
-	GiveUp time.Duration
-	// Unhurried is for a caller that has another source for the job's end: the job is polled only once a second.
-	Unhurried bool
 	// OnStatus, if given, is called from Run with the job at each observed change of its status.
 	OnStatus func(Job)
 	// OnInterrupted, if given, is called with the cause when the connection was lost, and with nil when it is back. Calls may be
@@ -49,7 +44,6 @@ func (c *Client) FollowJob(id string, opts FollowOptions) *Follower {
 		offset = 0
 	}
 	t := logstream.NewTailer(c.driverLog("", id), nil, offset, c.config.Logger, opts.OnInterrupted) // the node is not known yet
-	t.GiveUp = opts.GiveUp
 	return &Follower{id: id, opts: opts, client: c, tailer: t}
 }
 
@@ -117,11 +111,7 @@ func (f *Follower) runLive(ctx context.Context, w io.Writer, job *Job) (*Job, er
 	group.Go(func() error { return f.tailer.Follow(streaming, w) })
 	group.Go(func() error {
 		defer stop()
-		wait := poll.EndRhythm
-		if f.opts.Unhurried {
-			wait = poll.Steady(time.Second)
-		}
-		latest, err := f.watch(groupCtx, wait, func(job *Job) bool { return job.Status.Terminal() })
+		latest, err := f.watch(groupCtx, poll.EndRhythm, func(job *Job) bool { return job.Status.Terminal() })
 		if latest != nil {
 			job = latest
 		}
@@ -144,13 +134,12 @@ func (f *Follower) finish(ctx context.Context, w io.Writer, job *Job) error {
 // watch polls the job until it is as wanted. It returns the job as last seen.
 func (f *Follower) watch(ctx context.Context, wait poll.Rhythm, wanted func(*Job) bool) (*Job, error) {
 	var job *Job
-	seen := time.Now()
 	err := poll.Until(ctx, wait, func() (bool, error) {
 		got, err := f.client.getJob(ctx, request{once: true, limit: lookLimit}, f.id)
 		if err != nil {
-			return false, f.tolerate(err, time.Since(seen))
+			return false, f.tolerate(err)
 		}
-		seen, job = time.Now(), got
+		job = got
 		if got.Status != f.status {
 			f.status = got.Status
 			if f.opts.OnStatus != nil {
@@ -163,10 +152,10 @@ func (f *Follower) watch(ctx context.Context, wait poll.Rhythm, wanted func(*Job
 }
 
 // tolerate returns nil for an error that may be temporary.
-func (f *Follower) tolerate(err error, since time.Duration) error {
+func (f *Follower) tolerate(err error) error {
 	var answered *APIError
 	passing := errors.Is(err, ErrUnreachable) || errors.As(err, &answered) && answered.Status >= 500
-	if !passing || f.opts.GiveUp > 0 && since > f.opts.GiveUp {
+	if !passing {
 		return err
 	}
 	if errors.Is(err, ErrUnreachable) {

@@ -20,8 +20,8 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// output shows the driver's log, byte for byte and each byte once: live from the dashboard while the head lives, the rest
-// from the saved copy once the cluster has ended. Each attempt has a log of its own.
+// output shows the driver's output, byte for byte and each byte once: from the keeper's copy while the keeper lives, the rest from the same copy, as it is saved,
+// once the cluster has ended. Each attempt has a log of its own.
 type output struct {
 	l   Launcher
 	id  ID
@@ -30,31 +30,25 @@ type output struct {
 
 	job       *runstate.Job       // the last job seen
 	shown     map[int]*attemptLog // by attempt
-	current   string              // submission id that is followed: job.prepare's, or the driver's
+	current   string              // submission id that is followed: job.prepare's until the driver's begin is known, or the driver's
 	following *attemptLog
 	cancel    context.CancelFunc
 	done      chan struct{}
 }
 
-// programLog is the part of one program's log that was shown.
-type programLog struct {
-	submission string
-	offset     int64 // raw bytes of the log consumed
-	strip      *logstream.DriverOutput
-	whole      bool // shown to its end
-}
-
 // attemptLog is the part of one attempt's log that was shown: of job.prepare's, then of the driver's.
 type attemptLog struct {
-	prepare, driver programLog
+	n               int
+	prepare, driver *logstream.DriverOutput
+	offset          int64 // raw bytes of the log consumed
 
 	whole     bool        // shown to its end
-	ended     atomic.Bool // the driver has ended: a head that does not answer is not waited for
+	ended     atomic.Bool // the driver has ended: a keeper that does not answer is not waited for
 	unreached atomic.Bool // the last connection could not be made
 }
 
 // errEnded: the rest of the log is in its saved copy.
-var errEnded = errors.New("the driver has ended, and its head does not answer any more")
+var errEnded = errors.New("the driver has ended, and its keeper does not answer any more")
 
 // useful is dial without pointless attempts: each may cost requests to the API server, or a step of the job.
 func (a *attemptLog) useful(dial func(ctx context.Context, network, address string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
@@ -78,8 +72,7 @@ func (o *output) attempt(j *runstate.Job, n int) *attemptLog {
 	if o.shown[n] == nil {
 		id := j.SubmissionID[:strings.LastIndex(j.SubmissionID, "-")+1] + strconv.Itoa(n)
 		o.shown[n] = &attemptLog{
-			prepare: programLog{submission: runstate.PrepareID(id), strip: driverio.PrepareOutput(o.w, j, id)},
-			driver:  programLog{submission: id, strip: logstream.NewDriverOutput(o.w, id, j.Entrypoint)},
+			n: n, prepare: driverio.PrepareOutput(o.w, j, id), driver: logstream.NewDriverOutput(o.w, id, j.Entrypoint),
 		}
 	}
 	return o.shown[n]
@@ -91,7 +84,7 @@ func (o *output) see(ctx context.Context, s Status) {
 		return
 	}
 	current, ended := s.Job.SubmissionID, s.Job.State.Terminal()
-	if s.Job.Preparing() {
+	if s.Job.LogBegin == runstate.AllPrepare {
 		current, ended = s.Job.Prepare.SubmissionID, s.Job.Prepare.State.Terminal() && s.Job.Prepare.State != runstate.JobSucceeded
 	}
 	if o.current == current {
@@ -114,23 +107,8 @@ func (o *output) see(ctx context.Context, s Status) {
 		if o.retry(ctx, following, func() error { return o.earlier(ctx, &job, attempts, n) }) != nil {
 			return
 		}
-		for _, p := range following.begun(&job) { // complete shows the rest
-			if o.retry(ctx, following, func() error { return o.followOnce(ctx, following, p) }) != nil {
-				return
-			}
-		}
+		_ = o.retry(ctx, following, func() error { return o.followOnce(ctx, following, job.LogBegin) }) // complete shows the rest
 	}()
-}
-
-// begun are the programs of the attempt that were submitted, in their order.
-func (a *attemptLog) begun(j *runstate.Job) (programs []*programLog) {
-	if j.Prepares() {
-		programs = append(programs, &a.prepare)
-	}
-	if !j.Preparing() {
-		programs = append(programs, &a.driver)
-	}
-	return programs
 }
 
 // logBegin is where in the saved log of an attempt that has ended its driver's begins.
@@ -150,7 +128,7 @@ func (o *output) earlier(ctx context.Context, job *runstate.Job, attempts []runs
 	}
 	return AskKeeper(ctx, o.l, o.id, func(c *keeper.Client) error {
 		for k := 1; k < n; k++ {
-			err := o.rest(o.attempt(job, k), logBegin(attempts, k), func(offset int64) (io.ReadCloser, error) { return c.Log(ctx, k, offset) })
+			err := o.attempt(job, k).rest(logBegin(attempts, k), func(offset int64) (io.ReadCloser, error) { return c.Log(ctx, k, offset) })
 			if err != nil && !errors.Is(err, keeper.ErrNotFound) { // the attempt ran no driver, or had another keeper
 				return err
 			}
@@ -196,34 +174,29 @@ func (o *output) retry(ctx context.Context, a *attemptLog, try func() error) err
 // dialTimeout limits a connection, until the dashboard has accepted it: its event loop may be busy for seconds.
 const dialTimeout = 15 * time.Second
 
-// giveUp is how long a dashboard may be silent before it is dialled again: the endpoint may be dead.
-const giveUp = 5 * time.Second
+// errMore: the keeper of an earlier rayctl has sent what there was, and is asked again.
+var errMore = errors.New("there may be more")
 
-func (o *output) followOnce(ctx context.Context, a *attemptLog, p *programLog) error {
-	if p.whole {
-		return nil
-	}
-	e, err := o.l.Dial(ctx, o.id, Dashboard)
+// followOnce shows the attempt's output as it grows, from the keeper's copy, to its end. begin: its LogBegin, while that is AllPrepare only what job.prepare prints.
+func (o *output) followOnce(ctx context.Context, a *attemptLog, begin int64) error {
+	e, err := o.l.Dial(ctx, o.id, Keeper)
 	if err != nil {
 		return err
 	}
-	defer e.Close()
 	if e.DialContext != nil {
 		e.DialContext = a.useful(e.DialContext)
 	}
-	c, err := DashboardClient(e, o.log)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	f := c.FollowJob(p.submission, dashboardclient.FollowOptions{Offset: p.offset, GiveUp: giveUp, Unhurried: true}) // complete stops it
-	_, err = f.Run(ctx, p.strip)
-	p.offset = f.Offset()
-	if err != nil || p != &a.prepare {
-		return err
-	}
-	p.whole = true
-	return p.strip.Flush()
+	return AskOver(e, func(c *keeper.Client) error {
+		log, grows, err := c.FollowLog(ctx, a.n, a.offset, begin == runstate.AllPrepare)
+		if err != nil {
+			return err
+		}
+		defer log.Close()
+		if err := a.show(log, begin); err != nil || grows {
+			return err
+		}
+		return errMore
+	})
 }
 
 // DashboardClient makes a client of the dashboard behind an Endpoint.
@@ -260,47 +233,34 @@ func (o *output) complete(ctx context.Context, r *Result) error {
 		begin := logBegin(r.Attempts, n)
 		if r.Job != nil && n == submissionAttempt(r.Job.SubmissionID) {
 			begin = r.Job.LogBegin
-			o.attempt(o.job, n).driver.rewind(begin, r.Log.Missing)
 		}
-		if err := o.rest(o.attempt(o.job, n), begin, func(offset int64) (io.ReadCloser, error) { return r.OpenLog(ctx, which, offset) }); err != nil {
+		if err := o.attempt(o.job, n).rest(begin, func(offset int64) (io.ReadCloser, error) { return r.OpenLog(ctx, which, offset) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// rewind goes back to where the log was truncated: what was shown live after that is elsewhere in the saved copy. begin: where in it the driver's log begins.
-func (p *programLog) rewind(begin int64, missing [][2]int64) {
-	for _, m := range missing {
-		if m[0] == m[1] && m[0] >= begin {
-			p.offset = min(p.offset, m[0]-begin)
-		}
-	}
+// show shows what comes of a log from the attempt's offset on. begin: where in it the driver's output begins.
+func (a *attemptLog) show(log io.Reader, begin int64) error {
+	n, err := io.Copy(driverio.ContinueAttempt(a.prepare, a.driver, begin, a.offset), log)
+	a.offset += n
+	return err
 }
 
 // rest shows an attempt's output to its end, from a copy that no longer grows. begin: where in it the driver's log begins.
-func (o *output) rest(a *attemptLog, begin int64, open func(offset int64) (io.ReadCloser, error)) error {
+func (a *attemptLog) rest(begin int64, open func(offset int64) (io.ReadCloser, error)) error {
 	if a.whole {
 		return nil
 	}
-	from := a.prepare.offset
-	if begin >= 0 && (a.prepare.whole || a.driver.offset > 0 || from > begin) {
-		from = begin + a.driver.offset
-	}
-	saved, err := open(from)
+	saved, err := open(a.offset)
 	if err != nil {
 		return err
 	}
 	defer saved.Close()
-	out := driverio.ContinueAttempt(a.prepare.strip, a.driver.strip, begin, from)
-	before := out.OfPrepare()
-	n, err := io.Copy(out, saved)
-	first := min(n, before)
-	a.prepare.offset += first
-	a.driver.offset += n - first
-	if err != nil {
+	if err := a.show(saved, begin); err != nil {
 		return err
 	}
 	a.whole = true
-	return out.Flush()
+	return driverio.ContinueAttempt(a.prepare, a.driver, begin, a.offset).Flush()
 }

@@ -15,20 +15,24 @@ import (
 	"github.com/rayctl/rayctl/test/smalldisk"
 )
 
-// Where the driver's log was truncated the saved copy has a note, and what came after it: what was shown live beyond that place says nothing about the copy.
-func TestOutputOfTruncatedLog(t *testing.T) {
-	var out bytes.Buffer
-	o := newOutput(nil, "x", &out, slog.New(slog.DiscardHandler))
-	saved := "line 1\n" + logstream.Truncated + "line 2\nline 3\n"
-	r := &Result{Log: LogInfo{Missing: [][2]int64{{7, 7}}}, open: func(_ context.Context, _ int, offset int64) (io.ReadCloser, error) {
-		return io.NopCloser(strings.NewReader(saved[offset:])), nil
-	}}
-	r.Job, r.Attempt = &runstate.Job{SubmissionID: "x-1"}, 1
-	o.attempt(r.Job, 1).driver.offset = 14 // "line 1\n", and the second line of what the log has now
-	if err := o.complete(t.Context(), r); err != nil || out.String() != saved[7:] {
-		t.Errorf("%q, %v", out.String(), err)
+// What was shown live and the saved copy are the same bytes: the copy goes on where the live output was cut, in the middle of a line, or of one of Ray's.
+func TestOutputGoesOn(t *testing.T) {
+	const saved = "2026-11-29 12:00:00,000\tINFO job_manager.py:581 -- Runtime env is setting up.\nRunning entrypoint for job x-1: drive\nline 1\n" + logstream.Truncated + "line 2\n"
+	for cut := range len(saved) {
+		var out bytes.Buffer
+		o := newOutput(nil, "x", &out, slog.New(slog.DiscardHandler))
+		r := &Result{open: func(_ context.Context, _ int, offset int64) (io.ReadCloser, error) {
+			return io.NopCloser(strings.NewReader(saved[offset:])), nil
+		}}
+		r.Job, r.Attempt = &runstate.Job{SubmissionID: "x-1", Entrypoint: "drive"}, 1
+		if err := o.attempt(r.Job, 1).show(strings.NewReader(saved[:cut]), 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.complete(t.Context(), r); err != nil || out.String() != "line 1\n"+logstream.Truncated+"line 2\n" {
+			t.Fatalf("cut at byte %d: %q, %v", cut, out.String(), err)
+		}
 	}
-	if got := MissingOutput(r.Log.Missing[0]); got != "Output may be missing at byte 7, where the driver's log was truncated" {
+	if got := MissingOutput([2]int64{7, 7}); got != "Output may be missing at byte 7, where the driver's log was truncated" {
 		t.Error(got)
 	}
 }

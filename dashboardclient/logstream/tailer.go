@@ -54,7 +54,6 @@ type Tailer struct {
 	begins   []byte        // of the log as it is now, at most beginning bytes
 	offset   atomic.Int64  // part of received that was written or skipped for good
 	strip    *Stripper     // nil: everything is written
-	GiveUp   time.Duration // limit of finish while the dashboard is unreachable; 0: none
 	log      *slog.Logger
 	notify   func(error) // gets a lost connection's cause, nil when it is back; may be nil
 
@@ -225,7 +224,6 @@ func (t *Tailer) enough(unseen int64) error {
 // Finish takes the rest of a file that no longer grows. It restores lost connections until ctx ends. A file that the server
 // repeatedly cannot read gives its error.
 func (t *Tailer) Finish(ctx context.Context, w io.Writer) error {
-	start := time.Now()
 	for refusals := 0; ; {
 		err := t.copy(ctx, w, false, nil)
 		if err == nil {
@@ -239,7 +237,7 @@ func (t *Tailer) Finish(ctx context.Context, w io.Writer) error {
 		if answered {
 			refusals++
 		}
-		if refusals > 3 || final || t.GiveUp > 0 && time.Since(start) > t.GiveUp {
+		if refusals > 3 || final {
 			return fmt.Errorf("the log cannot be read beyond byte %d: %w", t.offset.Load(), t.source.Explain(ctx, err))
 		}
 		t.Lost(err)

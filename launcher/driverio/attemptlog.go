@@ -37,9 +37,6 @@ func ContinueAttempt(prepare, driver *logstream.DriverOutput, begin, from int64)
 	return o
 }
 
-// OfPrepare is how many of the next bytes are of job.prepare.
-func (o *AttemptOutput) OfPrepare() int64 { return o.left }
-
 // begin sets where the driver's log begins, in a log that is read from a byte on.
 func (o *AttemptOutput) begin(begin, from int64) {
 	o.left = max(0, begin-from)

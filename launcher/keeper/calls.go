@@ -191,6 +191,24 @@ func (c *Client) Log(ctx context.Context, attempt int, offset int64) (io.ReadClo
 	return response.Body, nil
 }
 
+// FollowLog is Log, and the reader goes on as the output grows, to its end: an attempt's, or job.prepare's alone. grows is false if the keeper is of an earlier
+// rayctl, and the reader ends where the copy ends now. Ray's own lines are in it, as in Log.
+func (c *Client) FollowLog(ctx context.Context, attempt int, offset int64, prepare bool) (log io.ReadCloser, grows bool, err error) {
+	query := url.Values{"offset": {strconv.FormatInt(offset, 10)}, "attempt": {strconv.Itoa(attempt)}, "follow": {"1"}}
+	if prepare {
+		query.Set("prepare", "1")
+	}
+	request, err := c.request(ctx, http.MethodGet, "/v1/log?"+query.Encode(), nil)
+	if err != nil {
+		return nil, false, err
+	}
+	response, err := c.do(request)
+	if err != nil {
+		return nil, false, fmt.Errorf("follow the driver's log at the keeper: %w", err)
+	}
+	return response.Body, response.ContentLength < 0, nil
+}
+
 // Recorded returns nil when the result and the driver's output are saved where they outlive the keeper's pod. On Kubernetes the record's pod saves them;
 // if that takes longer than 20 seconds, or no record's pod is expected, Recorded returns an error.
 func (c *Client) Recorded(ctx context.Context) error {

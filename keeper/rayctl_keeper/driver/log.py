@@ -1,4 +1,4 @@
-"""The keeper's copy of the driver's output, taken while it grows: from the file where that is on this host, else over HTTP."""
+"""The keeper's copy of the driver's output, taken while it grows: from the file where that is on this host, else over HTTP. Whoever follows the output reads this copy."""
 
 import fcntl
 import glob
@@ -7,6 +7,7 @@ import os
 import threading
 import time
 
+from rayctl_keeper.host.growth import Growth
 from rayctl_keeper.node.files import nodedir
 from rayctl_keeper.ray import logread
 from rayctl_keeper.ray.dashboard import Refused, Slow, Unreachable, error_line, version_tuple
@@ -14,6 +15,10 @@ from rayctl_keeper.ray.dashboard import Refused, Slow, Unreachable, error_line, 
 BLOCK = 1 << 20
 TRIES = 3  # for the end of a log, over connections that are cut
 COPIED = 10.0  # seconds for what a driver that was killed has left in its pipe
+LOOK = 1.0  # seconds after which a file is looked at, also if nobody has written to it
+BATCH = 0.01  # seconds between two takes, so that a driver that writes line by line costs a shared file system few writes
+YEAR = 86400.0 * 365
+AGAIN, LONGEST = 0.2, 5.0  # seconds before a stream that was cut is opened again, and where that does not help
 BEGINNING = 4096  # bytes, by which a log is known again: Ray begins it with a time and the job's id
 TRUNCATED = b"\nrayctl: the log was truncated here, and output may be missing\n"  # dashboardclient/logstream/tailer.go has the same
 
@@ -25,8 +30,11 @@ class DriverLog:
         self._run_dir, self._path = run_dir, os.path.join(run_dir, "driver.log")
         self._dashboard_of, self._log = dashboard_of, log
         self._out = None
-        self._lock = threading.Lock()  # the stream's thread appends while the main thread may begin or finish
-        self._name = self._node = self._source = self._rest = self._stream = None
+        self._lock = threading.RLock()  # a thread appends while the main thread may begin or finish
+        self._grown = threading.Condition()
+        self.changes = 0  # how often there was something new for who follows the output
+        self.over = self.left = False  # nothing is appended any more; and another keeper goes on with it
+        self._name = self._node = self._source = self._rest = None
         self._current = None  # the attempt's log that driver.log has
         self._got = 0  # bytes of this attempt's log
         self._base = 0  # bytes of this attempt's log before the program's that writes now; all of them, once it is finished
@@ -37,8 +45,15 @@ class DriverLog:
 
     def begin(self, filename, node_id, directories, stream, resume=False):
         """An attempt's driver runs: find its log. `resume`: driver.log has the beginning of it already, from a keeper before this one."""
-        if self._current == filename:
-            return
+        with self._lock:
+            if self._current == filename:
+                return
+            self._begin(filename, node_id, directories, resume)
+            if stream:
+                follow = self._follow_stream if self._source is None else self._follow_file
+                threading.Thread(target=follow, args=(filename, node_id, self._source), daemon=True, name="log").start()
+
+    def _begin(self, filename, node_id, directories, resume):
         if _number(self._current) != _number(filename):
             self.put_aside()
         self._drop_rest()
@@ -48,13 +63,37 @@ class DriverLog:
         self._lead = self._before if have < self.begins_at else None  # it was lost with another pod
         self._name, self._node, self._got = filename, node_id, max(0, have - self._base) if resume else 0
         self._source, self._beginning = _first(_of_nodes(filename, directories)), b""
-        if stream and self._source is None:
-            self._stream = threading.Thread(target=self._follow, args=(filename, node_id, self._got), daemon=True, name="log")
-            self._stream.start()
+        self._tell()
 
     def goes_before(self, filename, node_id, size):
         """What job.prepare has printed is the beginning of the attempt's log, so many bytes; the driver's follows."""
         self._before = (filename, node_id, size)
+        self._tell()
+
+    def progress(self, attempt, prepare):
+        """Of the output of an attempt: the file, how many bytes of it whoever follows the output gets so far, and whether that is all. prepare: what job.prepare
+        has printed, alone."""
+        path = self.path(attempt)
+        size = os.path.getsize(path) if os.path.exists(path) else 0
+        before, current = self._before, int(_number(self._current).partition(".")[0] or 0)  # after the size: what job.prepare prints is whole when these change
+        if prepare and current == attempt and before:
+            return path, min(size, before[2]), True
+        return path, size, self.over or current > attempt
+
+    def await_change(self, seen, seconds):
+        """Waits until `changes` is more than seen. Returns whether it is."""
+        with self._grown:
+            return self._grown.wait_for(lambda: self.changes != seen, seconds)
+
+    def leave(self):
+        """Another keeper goes on: those who follow the output ask that one."""
+        self.left = True
+        self._tell()
+
+    def _tell(self):
+        with self._grown:
+            self.changes += 1
+            self._grown.notify_all()
 
     @property
     def begins_at(self):
@@ -100,7 +139,7 @@ class DriverLog:
 
     def ended(self, doc):
         """For the logs that a keeper before this one left, with its final state document."""
-        self._current = (doc["job"] or {}).get("logFile")
+        self._current, self.over = (doc["job"] or {}).get("logFile"), True
 
     def path(self, attempt):
         """The file with an attempt's output; 0 is the last attempt."""
@@ -110,16 +149,17 @@ class DriverLog:
 
     def put_aside(self):
         """The log of the attempt before keeps its bytes under the attempt's number."""
-        if self._current is None:
-            return
-        number = _number(self._current)
-        self._current = self._before = None
-        self.close()
-        self._out, self._base, self.missing = None, 0, []
-        try:
-            os.rename(self._path, os.path.join(self._run_dir, "driver-" + number))
-        except OSError as error:
-            self._log("cannot put driver.log aside: %s" % error)
+        with self._lock:
+            if self._current is None:
+                return
+            number = _number(self._current)
+            self._current = self._before = None
+            self._sync()
+            self._base, self.missing = 0, []
+            try:
+                os.rename(self._path, os.path.join(self._run_dir, "driver-" + number))
+            except OSError as error:
+                self._log("cannot put driver.log aside: %s" % error)
 
     def _open(self):
         try:
@@ -129,16 +169,35 @@ class DriverLog:
             self._log("cannot open driver.log: %s" % error)
 
     def pump(self, limit=64 * BLOCK):
-        """Takes over what is new in the file; not more than limit at once, a driver may write faster than we do."""
-        if self._source is not None and self._was_truncated():
-            self._gap()
-            self._source.seek(0)  # all that it has now was written since
-        while self._source is not None and limit > 0:
-            block = self._source.read(min(BLOCK, limit))
-            if not block:
-                return
-            self._append(block)
-            limit -= len(block)
+        """Takes over what is new in the file; not more than limit at once, a driver may write faster than we do. Returns whether there may be more."""
+        with self._lock:
+            if self._source is not None and self._was_truncated():
+                self._gap()
+                self._source.seek(0)  # all that it has now was written since
+            while self._source is not None and limit > 0:
+                block = self._source.read(min(BLOCK, limit))
+                if not block:
+                    return False
+                self._append(block)
+                limit -= len(block)
+            return self._source is not None
+
+    def _follow_file(self, filename, _node, source):
+        """Takes over what the driver writes as soon as it has written it."""
+        growth = Growth(source.fileno())
+        try:
+            while True:
+                with self._lock:
+                    if self._name != filename or self._source is not source:
+                        return
+                    more = self.pump()
+                if not more:
+                    growth.wait(LOOK)
+                    time.sleep(BATCH)
+        except (OSError, ValueError) as error:  # the main thread goes on, less often
+            self._log("cannot follow the driver's log: %s" % error)
+        finally:
+            growth.close()
 
     def _all_copied(self):
         """Waits until what an ended driver wrote is in its log, which pump.py has locked until then: Ray does not wait where it kills a driver. False: it takes too long."""
@@ -230,12 +289,18 @@ class DriverLog:
         return {"bytes": self._base, "missing": self.missing}
 
     def close(self):
-        """Puts the copy on the disk."""
+        """Puts the copy on the disk. There is nothing more to come."""
         self._drop_rest()
-        if self._out is not None:
+        self._sync()
+        self.over = True
+        self._tell()
+
+    def _sync(self):
+        out, self._out = self._out, None
+        if out is not None:
             try:
-                os.fsync(self._out.fileno())
-                self._out.close()
+                os.fsync(out.fileno())
+                out.close()
             except OSError as error:
                 self._log("cannot close driver.log: %s" % error)
 
@@ -252,6 +317,7 @@ class DriverLog:
         except OSError as error:
             self._log("cannot write driver.log: %s" % error)
             self._miss(start + written, start + len(block))
+        self._tell()
 
     def _miss(self, begin, end):
         if self.missing and self.missing[-1][1] == begin:
@@ -259,36 +325,20 @@ class DriverLog:
         else:
             self.missing.append([begin, end])
 
-    def _follow(self, filename, node_id, skip):
-        """Streams, from a byte on, until the connection ends; what is lost after that comes with finish()."""
-        dashboard = self._dashboard_of()
-        try:
-            version = _version(dashboard)
-            if not logread.can_follow(version):
-                return  # finish() reads the whole file
-            with self._lock:
-                self._recover()
-            connection, response = dashboard.open(
-                "GET", dashboard.log_path("stream", node_id, filename, interval=0.1, timeout=86400 * 365), 86400.0)
-        except (Unreachable, Refused, OSError, http.client.HTTPException) as error:
-            self._log("cannot stream the driver's log: %s" % error)
-            return
-        try:
-            read = logread.plain(lambda: response.read1(BLOCK), version)
-            while response.status == 200:
-                block = read()
-                if not block:
-                    return
+    def _follow_stream(self, filename, node_id, _source):
+        """Takes over what the driver writes on another host. A stream that is cut is opened again: Ray gives the log from its beginning, and what the copy has is left out."""
+        pause = AGAIN
+        while self._name == filename:
+            before = self._got
+            try:
                 with self._lock:
-                    if self._name != filename:
-                        return
-                    if skip < len(block):
-                        self._append(block[skip:])
-                    skip = max(0, skip - len(block))
-        except (Refused, OSError, http.client.HTTPException) as error:
-            self._log("the stream of the driver's log was cut: %s" % error)
-        finally:
-            connection.close()
+                    if self._name == filename:
+                        self._recover()
+                self._take(filename, node_id, self._got, stream=True)
+            except (Unreachable, Refused, OSError, ValueError, http.client.HTTPException) as error:
+                self._log("the stream of the driver's log was cut: %s" % error)
+            pause = AGAIN if self._got > before else min(2 * pause, LONGEST)
+            time.sleep(pause)
 
     def _recover(self):
         """What job.prepare has printed, where the run directory lost it with its pod; the driver's follows. If it cannot be had, it is missing."""
@@ -313,29 +363,34 @@ class DriverLog:
         except OSError:
             return b""
 
-    def _take(self, name, node, skip):
-        """Appends a log of the head, as it is now, without its first bytes."""
+    def _take(self, name, node, skip, stream=False):
+        """Appends a log of the head, as it is now, without its first bytes. stream: and as it grows, while it is the one that is wanted."""
         dashboard = self._dashboard_of()
         version = _version(dashboard)
-        connection, response = dashboard.open("GET", dashboard.log_path("file", node, name), 30.0)
+        live = stream and logread.can_follow(version)
+        path = dashboard.log_path("stream", node, name, interval=0.05, timeout=int(YEAR)) if live else dashboard.log_path("file", node, name)
+        connection, response = dashboard.open("GET", path, 86400.0 if live else 30.0)
         try:
             if response.status != 200:
                 raise Refused(response.status, error_line(response.read()))
-            read = logread.plain(lambda: response.read(BLOCK), version)
+            read = logread.plain(lambda: response.read1(BLOCK) if live else response.read(BLOCK), version)
             had = self._had(min(skip, BEGINNING))
             while True:
                 block = read()
-                if not block:
-                    if skip > 0:
-                        raise Refused(500, "Ray gave %d bytes fewer than before" % skip)
-                    return
-                begins, had = had[:len(block)], had[len(block):]
-                if not block.startswith(begins):
-                    self._gap()  # whatever it has now was written since
-                    skip, had = 0, b""
-                if skip < len(block):
-                    self._append(block[skip:])
-                skip = max(0, skip - len(block))
+                with self._lock:
+                    if stream and self._name != name:
+                        return
+                    if not block:
+                        if skip > 0:
+                            raise Refused(500, "Ray gave %d bytes fewer than before" % skip)
+                        return
+                    begins, had = had[:len(block)], had[len(block):]
+                    if not block.startswith(begins):
+                        self._gap()  # whatever it has now was written since
+                        skip, had = 0, b""
+                    if skip < len(block):
+                        self._append(block[skip:])
+                    skip = max(0, skip - len(block))
         finally:
             connection.close()
 

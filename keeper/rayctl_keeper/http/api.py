@@ -11,6 +11,7 @@ from rayctl_keeper.http.mail import Conflict
 from rayctl_keeper.http.server import PIECE, Rejected
 
 MAX_WAIT = 60.0
+SILENT = 20.0  # seconds without output, after which it is looked whether who follows it is still there
 PATIENT = 8.0  # seconds for the main thread, which may be waiting for Ray's answer; clients wait for 10 (callTimeout in launcher/keeper/client.go)
 
 
@@ -50,6 +51,8 @@ class Handler(server.Handler):
             return self.state.wait(number(query, "after"), min(MAX_WAIT, number(query, "timeout", 20, float)), self, "record" in query)
         if path == "/v1/log":
             attempt = number(query, "attempt")
+            if number(query, "follow") and attempt > 0:
+                return self.follow_log(attempt, number(query, "offset"), bool(number(query, "prepare")))
             return self.send_attempt(self.driver_log.path(attempt), number(query, "offset"), attempt, self.state.doc["attempt"])
         if path == "/v1/recorded" and self.handover:
             return self.await_record()
@@ -58,6 +61,23 @@ class Handler(server.Handler):
         if path == "/v1/port" and not self.ended():
             return self.port(query)
         return super().get(path, query)
+
+    def follow_log(self, attempt, offset, prepare):
+        """The output of an attempt from a byte on, as it grows, until all of it is there: in chunks (RFC 9112, 7.1). A connection that ends without the last chunk shows
+        that there is more, of this keeper or of the next one."""
+        log, last = self.driver_log, None
+        self.begin_chunks()
+        while True:
+            if log.changes == last and not log.await_change(last, SILENT) and self.client_left():
+                return None
+            last = log.changes
+            path, size, whole = log.progress(attempt, prepare)
+            offset = self.send_chunks(path, offset, size, lambda: log.path(attempt) == path)
+            if self.close_connection or log.left:
+                self.close_connection = True
+                return None
+            if whole and offset >= size:
+                return self.end_chunks()
 
     def nodes(self, asked=False):
         """For Ray's autoscaler."""

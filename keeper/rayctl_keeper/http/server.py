@@ -5,6 +5,7 @@ import json
 import math
 import os
 import re
+import select
 import socket
 import threading
 import urllib.parse
@@ -243,3 +244,47 @@ class Handler(BaseHTTPRequestHandler):
                 self.close_connection = self.close_connection or left > 0
             except OSError:
                 self.close_connection = True
+
+    def begin_chunks(self):
+        """An answer whose length is not known yet."""
+        self.send_response(200)
+        self.send_header("Content-Type", "application/octet-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+
+    def send_chunks(self, path, offset, end, unchanged):
+        """A file between two bytes. Returns up to where it was sent. unchanged(): whether the path still names the file that was meant."""
+        try:
+            with open(path, "rb") as f:
+                if not unchanged():
+                    return offset
+                if descriptors.reserved(f.fileno(), part=0.5):
+                    self.close_connection = True  # who follows comes back when there are fewer
+                f.seek(offset)
+                while offset < end and not self.close_connection:
+                    block = f.read(min(end - offset, PIECE))
+                    if not block:
+                        break
+                    self.wfile.write(b"%x\r\n%b\r\n" % (len(block), block))
+                    offset += len(block)
+        except FileNotFoundError:
+            pass  # it was not begun
+        except OSError:
+            self.close_connection = True
+        return offset
+
+    def end_chunks(self):
+        try:
+            self.wfile.write(b"0\r\n\r\n")
+        except OSError:
+            self.close_connection = True
+
+    def client_left(self):
+        """Whether the other end of the connection was closed. A client that waits for an answer sends nothing."""
+        try:
+            poll = select.poll()
+            poll.register(self.connection, select.POLLIN)
+            self.close_connection = self.close_connection or bool(poll.poll(0)) and not self.connection.recv(1, socket.MSG_PEEK)
+        except OSError:
+            self.close_connection = True
+        return self.close_connection

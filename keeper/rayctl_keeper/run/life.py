@@ -112,6 +112,7 @@ class Keeper:
             self.live()
         except Detached:
             self.log("leaves the cluster to the next keeper")
+            self.driver_log.leave()
             return
         except End as end:
             self.finish(end)

@@ -103,13 +103,16 @@ class DriverWatch:
         self._noting_gaps(self._log.take_rest)
 
     def _noting_gaps(self, take):
-        before = list(self._log.missing)
+        """Gaps in the log are noted in the document, for a keeper that follows this one: those that take() finds, and those that were found meanwhile."""
         take()
-        for begin, end in self._log.missing[len(before):]:
-            if begin == end:
+        job, gaps = self._state.doc["job"], [list(gap) for gap in self._log.missing]
+        noted = (job or {}).get("missing") or []
+        if not job or gaps == noted:
+            return
+        for begin, end in gaps:
+            if begin == end and [begin, end] not in noted:
                 self._state.note(Event.FILES, "driver.log", "LogTruncated", "the driver's log was truncated at byte %d, and output may be missing there" % begin)
-        if len(self._log.missing) > len(before):  # for a keeper that follows this one
-            self._state.change(job=dict(self._state.doc["job"], missing=[list(gap) for gap in self._log.missing]))
+        self._state.change(job=dict(self._state.doc["job"], missing=gaps))
 
     def _close(self):
         os.close(self._fd)
