@@ -113,7 +113,9 @@ func (b bed) kueueFull(t *testing.T) {
 		r.wantEnd(t, "succeeded", 0, "admitted\n")
 	}
 	b.setActive(t, first, true)
-	first.until(t, "the next attempt", func(st launcher.Status) bool { return st.Attempt == 2 && st.Job != nil && st.Job.State == runstate.JobRunning })
+	first.until(t, "the next attempt", func(st launcher.Status) bool {
+		return st.Attempt == 2 && st.Job != nil && st.Job.State == runstate.JobRunning
+	})
 	b.release(t, first.id)
 	first.wantEnd(t, "succeeded", 0, "begun\nbegun\ndone\n")
 	if a := first.outcome.Result.Attempts; len(a) != 2 || a[0].Cause != runstate.CausePreempted {
