@@ -10,8 +10,8 @@ import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+from sim import lives as kinds  # noqa: E402
 from sim import patched  # noqa: E402
-from sim.life import Life  # noqa: E402
 from sim.planted import PLANTED, planted  # noqa: E402
 from sim.world import Violation  # noqa: E402
 
@@ -20,11 +20,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lives", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kind", default="", choices=[""] + sorted(kinds.KINDS), help="only lives of this kind")
     parser.add_argument("--trace", action="store_true")
     parser.add_argument("--shrink", action="store_true", help="the strikes without which the life of seed S is right are left out")
     parser.add_argument("--table", action="store_true", help="how often what struck in which phase, with which state of job.prepare and of the driver")
     parser.add_argument("--planted", default="", metavar="NAME", help="with this bug of planted.py in the keeper")
-    parser.add_argument("--find", action="store_true", help="the first seed, from S on, whose life each planted bug spoils, among N")
+    parser.add_argument("--find", action="store_true", help="the first seed, from S on, whose life each planted bug spoils, among N; --planted: only bugs with this in their names")
     parser.add_argument("--check-planted", action="store_true", help="each bug is found by its seed, whose life is right without it")
     options = parser.parse_args()
     root = tempfile.mkdtemp(prefix="rayctl-sim-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
@@ -43,7 +44,7 @@ def main():
 def lives(options, root):
     """All of them, and what they have shown."""
     failed, causes, events, faults, struck = [], collections.Counter(), [], [], collections.Counter()
-    for seed in range(options.seed, options.seed + options.lives):
+    for seed in kinds.seeds(options.seed, options.lives, options.kind):
         life, error = one(seed, root)
         if error:
             failed.append(seed)
@@ -78,7 +79,7 @@ def shrink(seed, root):
 
 def one(seed, root, without=()):
     """A life, and the promise that did not hold in it, "" for none. What the keeper, or a model, raises unexpectedly is one, too."""
-    life = Life(seed, root, without)
+    life = kinds.KINDS[kinds.kind_of(seed)](seed, root, without)
     try:
         life.run()
         return life, ""
@@ -90,8 +91,8 @@ def one(seed, root, without=()):
 
 def find(options, root):
     """For each planted bug the first seed whose life it spoils."""
-    left = list(PLANTED)
-    for seed in range(options.seed, options.seed + options.lives):
+    left = [name for name in PLANTED if options.planted in name]
+    for seed in kinds.seeds(options.seed, options.lives, options.kind):
         if one(seed, root)[1]:
             continue
         for name in list(left):

@@ -15,7 +15,7 @@ from rayctl_keeper.state.document import DRAIN, State
 from rayctl_keeper.state.model import RESTARTS
 from sim import patched
 from sim.substrate import Pods, SimExternal, SimSpawned
-from sim.world import Bell, Killed, Violation, World
+from sim.world import Bell, Killed, Process, Violation, World
 
 AFTER = 60.0  # virtual seconds within which a local cluster is gone whose keeper was killed
 KEEPERS = 8  # of one external cluster
@@ -24,13 +24,15 @@ KEEPERS = 8  # of one external cluster
 class Life:
     """Run it once."""
 
+    external, by_keeper = False, True
+
     def __init__(self, seed, root, without=()):
         """without: numbers of strikes that are left out, to find out which of them matter."""
         self.seed, self.world, self.without = seed, World(seed), without
         self.strikes = []  # (name, whether it was left out)
         self.world.life = self
         self.dir = os.path.join(root, "life-%d" % seed)
-        self.heads, self.nodes_by_pid, self.pid, self.dead_children = {}, {}, 100, {}
+        self.heads, self.nodes_by_pid, self.pid = {}, {}, 100
         self.drivers = []  # all processes of the user's that ran, in this order
         self.fds = {}
         self.results = 0
@@ -39,13 +41,11 @@ class Life:
         self.revision = self.mutes = 0  # of the last document; how often the dashboard hung
         self.loss_ever = self.full = self.extended = self.now = False  # what has happened that excuses some ends
         self.loss = 0.0  # the probability that a request or an answer is lost
-        self.keeper = self.bell = None
+        self.process = None  # of the present keeper
         self.cause, self.ends_at = "without a result", None  # of the end, and when it began
-        self.record = None  # what the record's pod has of the state document
-        self.external = self.world.chance(0.55)
+        self.record, self.recorded = None, 0  # what the record's pod has of the state document, and its revision
         self.orders = self._orders()
         self.grace = float((self.orders.get("job") or self.orders)["grace"])
-        self.pods = None
 
     def _orders(self):
         """As launches of users have them, with limits that a life can reach."""
@@ -68,15 +68,26 @@ class Life:
             lifetime["max"] = 60
         return orders
 
+    @property
+    def keeper(self):
+        return self.process and self.process.keeper
+
+    @property
+    def bell(self):
+        return self.process and self.process.bell
+
     # The keeper's world.
 
     def head_at(self, url):
         return self.heads.get(url)
 
-    def head_of(self, number):
-        """The head of a round of the present keeper's nodes."""
+    def head_died(self, head):
+        """Nobody but the keeper asks for it."""
+
+    def head_of(self, nodes, number):
+        """The head of a round of a keeper's nodes."""
         for pid, node in self.nodes_by_pid.items():
-            if node.member.head and node.round == number and node.nodes is self.nodes:
+            if node.member.head and node.round == number and node.nodes is nodes:
                 found = self.heads.get("http://head-%d" % pid)
                 if found is not None:
                     return found
@@ -95,20 +106,20 @@ class Life:
         return None
 
     def gcs_lives(self, _address):
-        head = self.head_at(self.nodes.dashboard)
+        head = self.head_at(self.world.current.process.nodes.dashboard)
         self.world.spend(0.01)
         return None if head is None else head.alive
 
     def start_fails(self, member):
         return self.world.chance(0.015)
 
-    def child_ended(self, pid, code):
-        self.dead_children[pid] = code
-        if self.bell:
-            self.bell.ring()
+    def child_ended(self, process, pid, code):
+        process.children[pid] = code
+        process.bell.ring()
 
     def reap(self):
-        ended, self.dead_children = self.dead_children, {}
+        process = self.world.current.process
+        ended, process.children = process.children, {}
         return ended
 
     def find_driver(self, submission_id, _directories):
@@ -119,15 +130,13 @@ class Life:
     def pidfd(self, pid):
         fd, driver = os.open(os.devnull, os.O_RDONLY), self.drivers[pid - 1000]
         self.fds[fd] = driver
-        self.bell.readable[fd] = lambda: not driver.alive
+        self.world.current.process.bell.readable[fd] = lambda: not driver.alive
         return fd
 
     def wait_for(self, fds, seconds):
-        until = self.world.now + (seconds or 0)
-        while not self.bell.ready(fds) and self.world.step(until):
-            self.world.look()
-        self.world.look()
-        return self.bell.ready(fds)
+        bell = self.world.current.process.bell
+        bell.wait_until(lambda: bell.ready(fds), self.world.now + (seconds or 0))
+        return bell.ready(fds)
 
     def save_rest(self, node):
         """As the supervisor does (node/files/rest.py): the driver's output that the keeper has not copied."""
@@ -141,7 +150,7 @@ class Life:
         if path.endswith(("state.json", "result.json")):
             with open(path) as f:
                 doc = json.load(f)
-            known = (self.record or {}).get("revision", 0) if self.external else self.revision
+            known = self.recorded if self.external else self.revision
             if doc["revision"] < known and not self.full:  # a keeper that could not write is followed from what it had written before
                 raise Violation("revision %d follows %d" % (doc["revision"], known))
             self.revision = doc["revision"]
@@ -171,8 +180,15 @@ class Life:
         driver.alive, driver.ended_with, driver.ended_at = False, code, self.world.now
         driver.seconds = self.world.now - driver.began
         self.world.say("the driver %s ends: %s" % (driver.submission_id, "with its node" if code is None else code))
-        if self.bell:
-            self.bell.ring()
+        for bell in self.bells():
+            bell.ring()
+
+    def bells(self):
+        """Of the keepers that are there."""
+        return [self.process.bell] if self.bell else []
+
+    def keeper_begins(self, process):
+        """It takes signals from now on."""
 
     # The life.
 
@@ -191,6 +207,7 @@ class Life:
                     os.close(fd)
                 except OSError:
                     pass
+            self.world.close()
             patched.LIFE = None
             shutil.rmtree(self.dir, ignore_errors=True)
 
@@ -207,8 +224,7 @@ class Life:
     def _plan(self):
         """What is going to happen: the client's part, and what goes wrong."""
         world = self.world
-        if world.chance(0.95):
-            world.after(world.between(0.0, 30.0), self._commit)
+        self._plan_commit()
         plain = world.chance(0.15)  # nothing goes wrong
         if plain:
             return
@@ -218,6 +234,10 @@ class Life:
             if number not in self.without:
                 world.after(moment, self._strike, strike)
         self.kills_at_writes, self.kills_at_calls = (world.chance(0.35 if self.external else 0.06) for _ in range(2))
+
+    def _plan_commit(self):
+        if self.world.chance(0.95):
+            self.world.after(self.world.between(0.0, 30.0), self._commit)
 
     def _strike(self, strike):
         if self.keeper is not None:
@@ -230,8 +250,8 @@ class Life:
         """Each as often as it stands here. A few end the run, most must not."""
         common = [self._end, self._extend, self._mute, self._mute, self._mute, self._full, self._full, self._clock, self._clock, self._signal, self._renewals, self._lossy, self._lossy]
         if self.external:
-            return common + 3 * [self.pods.lose_head, self.pods.lose_worker, self._leaving] + 6 * [self.world.kill_keeper]
-        return common + [self._lose_node, self._lose_node, self._lose_head_node, self._lose_head_node, self.world.kill_keeper]
+            return common + 3 * [self.pods.lose_head, self.pods.lose_worker, self._leaving] + 6 * [self._kill]
+        return common + [self._lose_node, self._lose_node, self._lose_head_node, self._lose_head_node, self._kill]
 
     def _letter(self, what, body):
         if self.keeper is not None:
@@ -311,6 +331,14 @@ class Life:
         if self.bell:
             self.bell.signal(number)
 
+    def _kill(self):
+        if self.process is not None:
+            self.kill(self.process)
+
+    def kill(self, process):
+        """Somebody does that to the keeper."""
+        self.world.kill(process)
+
     def _lose_node(self):
         alive = [n for n in self.nodes_by_pid.values() if n.alive]
         if alive:
@@ -349,19 +377,19 @@ class Life:
     def _one(self):
         """One keeper's life, as run/keeper.py wires it."""
         world = self.world
-        world.killed, self.dead_children = False, {}
+        process = self.process = world.main.process = Process(world, "keeper")
         self._orders_into(self.run_dir)  # kubernetes/pod.py, prepare: the end removes the token, and one that was killed after that starts again
         if self.kills_at_writes and world.chance(0.8):
-            world.kill_at_write = (world.writes + world.random.randint(1, 40), world.chance(0.5))
-        self.bell = Bell(world)
+            process.kill_at_write = (world.random.randint(1, 40), world.chance(0.5))
+        bell = process.bell = Bell(world)
         log = world.say
         earlier = entry.predecessor(self.run_dir)
-        state = self.state = State(self.orders, self.run_dir, log)
+        state = process.state = State(self.orders, self.run_dir, log)
         kind = SimExternal if self.external else SimSpawned
-        self.nodes = nodes = kind(self.orders, self.run_dir, self.bell, log)
-        nodes.life = self
+        nodes = process.nodes = kind(self.orders, self.run_dir, bell, log)
+        nodes.life, nodes.process = self, process
         failure = entry.start(nodes, self.orders, self.run_dir)
-        self.keeper = keeper = Keeper(self.orders, self.run_dir, nodes, self.bell, state, log, earlier, None)
+        keeper = process.keeper = Keeper(self.orders, self.run_dir, nodes, bell, state, log, earlier, None)
         if failure:
             raise Violation("the nodes were not started: %s" % failure)
         if self.external:
@@ -371,30 +399,28 @@ class Life:
             self._copy_record(state)
         state.change(keeper={"url": "http://keeper", "host": "here", "pid": 1, "startTime": 1})
         keeper.run()
-        self.finished, self.keeper = keeper, None
+        self.process = None
 
     def _copy_record(self, state):
         """The record's pod follows the document; it is a moment behind."""
-        if state is not self.state:
+        if self.process is None or state is not self.process.state:
             return
-        document = json.loads(state.json().decode())
-        self.world.after(self.world.between(0.01, 0.8), self._copied, state, document)
+        self.world.after(self.world.between(0.01, 0.45), self._copied, state, state.doc["revision"], state.json())  # twice within TOLD
 
-    def _copied(self, state, document):
-        if state is self.state and self.keeper is not None and not self.world.killed:
-            self.record = document
-            state.wait(document["revision"], 0, "record", True)
+    def _copied(self, state, revision, document):
+        if self.process is not None and state is self.process.state and not self.process.killed:
+            self.record, self.recorded = document, revision
+            state.wait(revision, 0, "record", True)
             self._copy_record(state)
 
     def _buried(self):
         """The keeper was killed: what it had open is closed."""
         self.world.say("the keeper is dead")
-        self.keeper = None
-        self.world.killed, self.world.kill_at_write = False, None
+        self.process = None
+        self.world.main.process = Process(self.world, "main")
         if not self.external:
             for node in list(self.nodes_by_pid.values()):
                 node.asked()
-        self.bell = None
 
     def _another_pod(self, number):
         """The keeper's pod is made anew: its directory has the orders, and the document that the record had."""
@@ -403,8 +429,8 @@ class Life:
         os.makedirs(self.run_dir)
         self._orders_into(self.run_dir)
         if self.record:
-            with open(os.path.join(self.run_dir, "state.json"), "w") as f:
-                json.dump(self.record, f)
+            with open(os.path.join(self.run_dir, "state.json"), "wb") as f:
+                f.write(self.record)
         if self.committed and self.world.chance(0.5):  # a client that still watches sends it again
             self.world.after(self.world.between(0.0, 10.0), self._commit)
 
@@ -448,6 +474,8 @@ class Life:
     def _check_exit(self, doc):
         """The code is the driver's own, and a driver that could end undisturbed has the last word."""
         exit, job = doc["exit"], doc["job"]
+        if "the keeper failed" in exit["message"]:
+            raise Violation(exit["message"])
         if job is None:
             return
         ran = self._own(job["submissionId"])
@@ -459,7 +487,7 @@ class Life:
             raise Violation("the end is %s, but the driver ran: %s" % (exit["cause"], exit["message"]))
         if exit["cause"] == "succeeded" and not (ran and ran[-1].ended_with == 0):
             raise Violation("succeeded without a driver that did")
-        if not self.world.faults and exit["origin"] == "rayctl" and not self.asked and exit["cause"] not in ("max", "total", "abandoned"):
+        if not self.world.faults and exit["origin"] == "rayctl" and not self.asked and exit["cause"] not in ("max", "total", "abandoned", "time-limit"):
             raise Violation("nothing went wrong, but the end is %s: %s" % (exit["cause"], exit["message"]))
         last = ran[-1] if ran else None
         self._check_limits(exit, last)
@@ -503,11 +531,17 @@ class Life:
             ran = self._own(attempt["submissionId"]) if attempt["submissionId"] else []
             if len(ran) > 1 and not self.full:  # a keeper that could not write, and was killed, is followed as if it had not been
                 raise Violation("attempt %d ran %d times" % (attempt["attempt"], len(ran)))
+        if not attempts or attempts[-1]["attempt"] < doc["attempt"]:
+            return  # the last one had not submitted anything when its keeper was killed
         last = attempts[-1]
         if doc["exit"]["cause"] == "driver-failed" and sum(a["cause"] == "driver-failed" for a in attempts[:-1]) < allowed["driver"]:
             raise Violation("a failed driver had restarts left")
-        if last["cause"] != doc["exit"]["cause"]:
+        if last["cause"] != doc["exit"]["cause"] and self.by_keeper:
             raise Violation("the last attempt's cause is %s, the end's %s" % (last["cause"], doc["exit"]["cause"]))
+
+    def may_have_lost(self, written, have):
+        """Whether an attempt before the last one may have lost the end of its output."""
+        return False
 
     def _check_output(self, doc):
         """Every byte once and in order, or a noted gap. A head that was lost has taken with it what nobody had read (external)."""
@@ -517,7 +551,7 @@ class Life:
             driver = attempt["submissionId"]
             if not driver:
                 continue
-            last = attempt is doc["attempts"][-1]
+            last = attempt["attempt"] == doc["attempt"]
             before = b"".join(d.written for d in self._own(rayjob.prepare_id(driver))[-1:])
             written = before + b"".join(d.written for d in self._own(driver))
             path = os.path.join(self.run_dir, "driver.log" if last else "driver-%d.log" % attempt["attempt"])
@@ -529,8 +563,14 @@ class Life:
                 continue
             if last and doc["log"]["missing"]:
                 continue
-            if self.external and (not last or written.startswith(have) or have == b""):
+            if self.external and (not last or written.startswith(have) or have == b"") or not last and self.may_have_lost(written, have):
                 continue
             if not self._own(driver) and not before and b"line" not in have:
                 continue  # why the driver did not start
             raise Violation("attempt %d wrote %d bytes, its log has %d (%s)" % (attempt["attempt"], len(written), len(have), path))
+
+
+class ExternalLife(Life):
+    """KubeRay starts the nodes."""
+
+    external = True

@@ -44,11 +44,12 @@ class Head:
     def __init__(self, world, life, session, grace, directory):
         self.world, self.life, self.session, self.grace = world, life, session, grace
         self.directory = directory  # the node's, where that is on the keeper's host
-        self.alive, self.answers = True, False
+        self.alive, self.answers, self.died = True, False, None
         self.rows = []
         self.jobs = {}
         self.mute_until = 0.0  # its dashboard takes connections and does not answer
         self.packages = set()
+        self.host = self.supervisor = None  # in a Slurm cluster
 
     # What happens on it.
 
@@ -71,10 +72,12 @@ class Head:
         """All its processes end at once, with the drivers on it."""
         if self.alive:
             self.alive = self.answers = False
+            self.died = self.world.now
             self.world.say("%s ends" % self.session)
             for job in self.jobs.values():
                 if job.driver and job.driver.alive:
                     self.life.driver_ends(job.driver, None)
+            self.life.head_died(self)
 
     def _start(self, job):
         """Its actor runs, and starts the driver."""
@@ -196,7 +199,7 @@ class Dashboard:
                 raise Slow("%s: timed out" % self.url)
         dies = world.life.dies()
         if dies == "before":
-            world.kill_keeper()
+            world.life.kill(world.current.process)
             world.look()
         lost = world.life.loses()
         if lost == "request":
@@ -204,7 +207,7 @@ class Dashboard:
             raise Unreachable("%s: reset" % self.url)
         answer = ask(head)
         if dies == "after":
-            world.kill_keeper()
+            world.life.kill(world.current.process)
             world.look()
         world.spend(world.between(0.0005, 0.01))
         if lost == "answer":

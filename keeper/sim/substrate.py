@@ -53,7 +53,7 @@ class Node:
     def _await_head(self):
         if not self.alive:
             return
-        head = self.life.head_of(self.round)
+        head = self.life.head_of(self.nodes, self.round)
         if head is not None and head.answers:
             self.world.after(self.world.between(0.3, 6.0), self._join, head)
         else:
@@ -79,20 +79,20 @@ class Node:
         if self.head:
             self.head.die()
         else:
-            head = self.life.head_of(self.round)
+            head = self.life.head_of(self.nodes, self.round)
             if head is not None:
                 self.world.after(self.world.between(0.1, 8.0), head.lose, self.member.name)
         if code >= 0:
             if self.head:
                 self.life.save_rest(self)
             shutil.rmtree(self.directory, ignore_errors=True)
-        self.life.child_ended(self.pid, code)
+        self.life.child_ended(self.nodes.process, self.pid, code)
 
 
 class SimSpawned(Spawned):
     """The keeper's own class, with the model's processes instead of the machine's."""
 
-    life = None
+    life = process = None
 
     def choose_addresses(self):
         self.token, self.gcs, self.dashboard = "token", "", ""
@@ -183,7 +183,7 @@ class Pods:
 
 
 class SimExternal(External):
-    life = None
+    life = process = None
 
     def start(self):
         super().start()

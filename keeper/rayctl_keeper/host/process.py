@@ -81,6 +81,11 @@ def process_table():
     return table
 
 
+def children(pid):
+    """Pids of a process' children, without zombies."""
+    return [child for child, (parent, state) in process_table().items() if parent == pid and not state.startswith("Z")]
+
+
 def leads_session(pid):
     try:
         return os.getsid(pid) == pid

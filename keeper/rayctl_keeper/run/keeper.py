@@ -46,6 +46,7 @@ def keep(run_dir, told=None, hands_over=False, companions=None, node_watch=None,
     process.become_subreaper()
     bell = process.Bell(told)
     bell.catch(signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGUSR1,))  # slurm/batch/batch.py has blocked it
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     earlier = predecessor(run_dir)
     state = State(orders, run_dir, log)

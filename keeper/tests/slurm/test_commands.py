@@ -63,6 +63,15 @@ class Commands(unittest.TestCase):
             self.assertTrue(commands.requeue())
         self.assertEqual(self.asked(), ["update JobId=7 Requeue=1", "update JobId=7 Requeue=1", "requeue 7"])
 
+    def test_a_requeue_that_is_superseded(self):
+        """The controller was away while the next attempt began elsewhere: that one is not requeued."""
+        with open(os.path.join(self.dir, "scontrol"), "w") as f:
+            f.write("#!/bin/sh\necho \"$@\" >> %s\necho 'Unable to contact slurm controller (connect failure)' >&2\nexit 1\n" % self.said)
+        stands = [True, True, False]
+        with mock.patch.object(commands, "PAUSE", 0.01):
+            self.assertFalse(commands.requeue(lambda: stands.pop(0)))
+        self.assertEqual(self.asked(), 2 * ["update JobId=7 Requeue=1"])
+
     def test_requeue_that_is_refused(self):
         with open(os.path.join(self.dir, "scontrol"), "w") as f:
             f.write("#!/bin/sh\necho \"$@\" >> %s\necho 'Requested operation is presently disabled' >&2\nexit 1\n" % self.said)

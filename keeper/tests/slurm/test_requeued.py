@@ -14,7 +14,7 @@ HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.dirname(HERE))
 
 from rayctl_keeper.run.job import attempts
-from rayctl_keeper.slurm.attempts import after
+from rayctl_keeper.slurm.attempts import account, after
 from rayctl_keeper.slurm.batch import killed, start
 from rayctl_keeper.state import model
 
@@ -51,6 +51,23 @@ class Requeued(unittest.TestCase):
         self.assertEqual(used([], [lost, lost]), 2)
         orders = {"job": {"restarts": {"nodeFailure": 2}}, "attempts": [dict(lost, attempt=1)]}
         self.assertEqual((attempts.Attempts(orders, None, None).used("nodeFailure"), attempts.Attempts(orders, None, None).left("nodeFailure")), (1, True))
+
+    def test_killed_before_its_first_document(self):
+        """The history of the run is in the keeper's orders then."""
+        ended = [{"attempt": 1, "cause": "lost", "message": "why", "submissionId": "n-1"}]
+        orders = {"name": "n", "attempt": 2, "attempts": ended, "timeline": [{"event": "phase"}], "allocations": [{"id": "main.1"}], "formerAllocations": [], "ray": {}}
+        self.write("1/orders.json", orders)
+        self.assertEqual(after.last_state(self.place), {name: value for name, value in orders.items() if name != "ray"})
+        self.assertEqual([a["cause"] for a in account.attempts_of(after.last_state(self.place), 2, "preempted")], ["lost", "preempted"])
+        self.write("1/state.json", {"attempt": 3})
+        self.assertEqual(after.last_state(self.place), {"attempt": 3})
+
+    def test_a_start_that_failed_by_slurms_signal(self):
+        """The requeue that it was counts as one."""
+        failed = {"attempt": 1, "cause": "start-failed", "message": "srun ended"}
+        for phase, want in ("Gone", "preempted"), ("Draining", "start-failed"):
+            state = {"attempt": 1, "phase": phase, "reason": {"code": "start-failed", "message": "srun ended"}, "attempts": [failed]}
+            self.assertEqual(account.overruled(state, "preempted", "why")[0]["cause"], want)
 
     def test_may_come_back(self):
         """Slurm's signal to the step may be seen before the one to the keeper: the loss of the nodes is no end of the run then. An end of its own is."""

@@ -6,13 +6,16 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
+from unittest import mock
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.dirname(HERE))
 
 from rayctl_keeper.host import process
 from rayctl_keeper.node import supervisor
+from rayctl_keeper.run.nodes import step as step_module
 from rayctl_keeper.run.nodes.step import Step
 from rayctl_keeper.slurm.attempts import tenure
 
@@ -53,6 +56,15 @@ class Steps(unittest.TestCase):
                                        "the step: Slurm says\n", "the step: [1]\n", "the step: {}\n", "node w-0 failed on h1: why"])
         step.round = 3
         self.assertEqual(step.ended({}), [("w-1", 1)])
+
+    def test_abandons_without_its_log(self):
+        """Where the run's directory hangs, the log does, too. What waits for it would go on when it is reached again."""
+        back = threading.Event()
+        self.addCleanup(back.set)
+        ended = Step(dict(ORDERS, start={"mode": "step"}), self.dir.name, self.bell, lambda _: back.wait())
+        with mock.patch.object(step_module, "LAST_WORDS", 0.01), mock.patch.object(ended, "end_here"), mock.patch.object(step_module.os, "_exit") as left:
+            ended.abandon()
+        left.assert_called_once_with(0)
 
     def test_last_words(self):
         """What a step printed before it ended is known when its end is."""

@@ -34,7 +34,31 @@ class Tenures(unittest.TestCase):
                 (False, 31, "again", True),
                 (False, 31, "over", True),
                 (False, 31, "", True)):  # it is cut off from both
-            self.assertEqual(tenure.is_over(superseded, silent, 30, lambda: standing), want, (superseded, silent, standing))
+            self.assertEqual(tenure.is_over(superseded, lambda: silent, 30, lambda: standing), want, (superseded, silent, standing))
+        renewals = [31, 2]
+        self.assertFalse(tenure.is_over(False, lambda: renewals.pop(0), 30, lambda: ""))  # it renewed while Slurm was asked
+
+    def test_a_directory_that_hangs(self):
+        """On a network file system that is away, whoever reads or writes there waits: the keeper ends all the same."""
+        for hangs in ("superseded", "utime"):
+            ended, back = threading.Event(), threading.Event()
+            self.addCleanup(back.set)
+            keeper = tenure.Tenure(self.run_dir, self.before)
+            with mock.patch.object(tenure, "RENEW", 0.01), mock.patch.object(tenure, "LOOK", 0.01), mock.patch.object(tenure, "silence", return_value=0.05), \
+                    mock.patch.object(keeper, "standing", lambda _: ""), mock.patch.object(keeper if hangs == "superseded" else tenure.os, hangs, lambda *_: back.wait()):
+                keeper.begin(lambda: (ended.set(), keeper.release()))
+                self.assertTrue(ended.wait(30), hangs)
+
+    def test_its_file_is_there_at_once(self):
+        """A host may be cut off before Slurm has said how long the keeper may be silent."""
+        asked = threading.Event()
+        self.addCleanup(asked.set)
+        keeper = tenure.Tenure(self.run_dir, self.before)
+        with mock.patch.object(tenure, "silence", lambda: asked.wait() and 30):
+            keeper.begin(lambda: None)
+            with open(os.path.join(self.before, tenure.FILE)) as f:
+                self.assertEqual(f.read(), "%d" % tenure.DEFAULT)
+            keeper.release()
 
     def test_superseded(self):
         first, second = tenure.Tenure(self.run_dir, self.before), tenure.Tenure(self.run_dir, self.place)

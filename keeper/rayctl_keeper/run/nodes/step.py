@@ -148,7 +148,10 @@ class Step(Nodes):
                 pass
         select.select([], [], [], LAST_WORDS)
         self.end_here()  # a supervisor on a busy node may not have removed its directory yet
-        self.log("another keeper has taken over, or neither the run's directory nor the batch system can be reached: all that runs here was ended")
+        # Its log is in the run's directory. What else waits for that must not go on when it is reached again.
+        told = threading.Thread(target=self.log, args=("another keeper has taken over, or neither the run's directory nor the batch system can be reached: all that runs here was ended",), daemon=True)
+        told.start()
+        told.join(LAST_WORDS)
         os._exit(0)
 
     def start_gang(self, serial):

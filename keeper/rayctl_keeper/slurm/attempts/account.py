@@ -12,9 +12,9 @@ from rayctl_keeper.run.shared import publish
 from rayctl_keeper.slurm.attempts.after import SENTENCES, last_state, load, output_of, salvage
 from rayctl_keeper.slurm.controller import commands
 from rayctl_keeper.state import model
-from rayctl_keeper.state.conclude import Verdict, conclude
+from rayctl_keeper.state.conclude import Verdict, begun, conclude
 from rayctl_keeper.state.document import RESERVE, ended_attempt, seconds_of, wall, write_atomically
-from rayctl_keeper.state.model import AllocationState, Event, JobState, Phase
+from rayctl_keeper.state.model import AllocationState, Cause, Event, JobState, Phase
 
 SEED = "seed"  # what the keeper removes at the end of an attempt, kept for the next one
 SEEDS = ("token", "secrets.json")
@@ -39,7 +39,7 @@ def end_leftovers(*signals):
         while time.monotonic() < until:
             go_on(steps)
             listed = commands.ask("squeue", "--noheader", "--steps", "--format=%i", "--jobs=" + ",".join(jobs))
-            if not any(step.endswith(".0") for step in (listed or "").split()):
+            if listed is not None and not any(step.endswith(".0") for step in listed.split()):
                 return
             select.select([], [], [], 1.0)
 
@@ -112,9 +112,9 @@ def timeline_of(run, state, cause, phases):
 
 
 def overruled(state, cause, message):
-    """The attempts so far. Where the last one's keeper did not know why it got the signal, this is the cause."""
+    """The attempts so far. Where the last one's keeper did not know why it got the signal, or took the end of its nodes for a start that had failed, this is the cause."""
     attempts = list(state.get("attempts") or [])
-    if attempts and attempts[-1]["message"].startswith(model.SIGNALLED):
+    if attempts and (attempts[-1]["message"].startswith(model.SIGNALLED) or attempts[-1]["cause"] == Cause.START_FAILED and begun(state) is None):
         attempts[-1] = dict(attempts[-1], cause=cause, message=message)
     return attempts
 

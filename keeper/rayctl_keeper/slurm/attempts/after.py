@@ -13,6 +13,7 @@ try:
 except ImportError:  # on the login node, where the text before this one has them
     pass
 
+HISTORY = ("attempt", "attempts", "timeline", "allocations", "formerAllocations")  # of the orders: of the attempts before
 AGAIN = "again"  # in an attempt's directory: why the next one follows
 SENTENCES = {Cause.PREEMPTED: "%s job was preempted or requeued", Cause.LOST: "a node of %s job failed", Cause.TIME_LIMIT: "%s job reached Slurm's time limit"}
 # What slurmstepd writes into the job's output when Slurm ends it (slurm/src/slurmd/slurmstepd/req.c, _handle_signal_container).
@@ -32,8 +33,14 @@ def load(path):
 
 
 def last_state(place):
-    """The last state document of an attempt's keeper."""
-    return load(os.path.join(place, "result.json")) or load(os.path.join(place, "state.json"))
+    """The last state document of an attempt's keeper. One that was killed before its first has left what its orders have of the attempts before."""
+    return load(os.path.join(place, "result.json")) or load(os.path.join(place, "state.json")) or begun_with(place)
+
+
+def begun_with(place):
+    """What the first document of an attempt's keeper begins with, as far as another attempt needs it; {} where there are no orders of an attempt after another one."""
+    orders = load(os.path.join(place, "orders.json"))
+    return {name: orders[name] for name in ("name", "launcher") + HISTORY if name in orders} if orders.get("attempts") else {}
 
 
 def output_of(place):

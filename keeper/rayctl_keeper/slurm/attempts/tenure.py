@@ -18,7 +18,8 @@ FILE = "tenure"  # in an attempt's directory: renewed while its keeper lives, re
 NEXT = "next"  # in the run's: the attempt that takes over
 NOW = "now"  # beside it: whose time of change is that of the file system's clock
 RENEW = 5.0  # seconds between renewals
-ENDING = 10.0  # seconds for a keeper that ends itself
+LOOK = 1.0  # seconds between two looks whether the time without a renewal is over
+ENDING = 15.0  # seconds for a keeper that ends itself: to look, to ask Slurm (allocation.QUICK), and to end its nodes
 DEFAULT, SHORTEST = 300, 15  # seconds: SlurmdTimeout's default, and the least
 
 
@@ -29,9 +30,9 @@ def silence():
 
 
 def is_over(superseded, silent, seconds, standing):
-    """Whether a keeper must end: another attempt takes over, or it was silent for longer than it may, and Slurm does not say that it has its nodes. standing is
-    called only if that matters."""
-    return superseded or silent > seconds and standing() != RUNS
+    """Whether a keeper must end: another attempt takes over, or it is silent for longer than it may, and Slurm does not say that it has its nodes. silent() is asked again
+    after standing(), which takes its time and is called only if that matters."""
+    return superseded or silent() > seconds and standing() != RUNS and silent() > seconds
 
 
 class Tenure:
@@ -44,9 +45,11 @@ class Tenure:
     def __init__(self, run, place):
         self._run, self._place, self._file = run, place, os.path.join(place, FILE)
         self._seconds, self._renewed, self._over = DEFAULT, time.monotonic(), threading.Event()
+        self._superseded = False  # as far as it was seen: only _renew reads the directory, which may hang
 
     def begin(self, abandon):
         """Renews from now on, in threads: what reaches the directory may hang. abandon() ends what runs here, and this process with it."""
+        self._write()  # at once: for the next attempt a keeper without this file has ended
         threading.Thread(target=self._renew, daemon=True).start()
         threading.Thread(target=self._watch, args=(abandon,), daemon=True).start()
 
@@ -64,20 +67,24 @@ class Tenure:
 
     def _renew(self):
         self._seconds = silence()
-        try:
-            write_atomically(self._file, b"%d" % self._seconds)
-        except OSError:
-            pass  # a full disk: the next attempt does not wait for what is not there
+        self._write()
         while not self._over.wait(RENEW):
             try:
                 os.utime(self._file)
                 self._renewed = time.monotonic()
             except OSError:
                 pass
+            self._superseded = self.superseded()
+
+    def _write(self):
+        try:
+            write_atomically(self._file, b"%d" % self._seconds)
+        except OSError:
+            pass  # a full disk: the next attempt does not wait for what is not there
 
     def _watch(self, abandon):
-        while not self._over.wait(RENEW):
-            if is_over(self.superseded(), time.monotonic() - self._renewed, self._seconds, self.standing):
+        while not self._over.wait(LOOK):
+            if is_over(self._superseded, lambda: time.monotonic() - self._renewed, self._seconds, lambda: self.standing(allocation.QUICK)):
                 abandon()
 
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 from rayctl_keeper import program
+from rayctl_keeper.host import process
 from rayctl_keeper.slurm.controller import commands
 
 
@@ -26,7 +27,10 @@ def main(arguments):
 
     for number in (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT):
         signal.signal(number, pass_on)
+    process.become_subreaper()  # of the keeper's srun, see killed.end_orphans
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGUSR1,))  # Slurm's warning may come before the keeper takes it: it waits until then (run/keeper.py)
     keeper = subprocess.Popen([sys.executable, "-E", "-s"] + program.command("slurm-start", *arguments))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGUSR1,))
     code = keeper.wait()
     if code >= 0:
         return code

@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 
-from rayctl_keeper.slurm.attempts.account import end_leftovers, write_result
+from rayctl_keeper.host import process
+from rayctl_keeper.slurm.attempts.account import LEFTOVER, end_leftovers, write_result
 from rayctl_keeper.slurm.attempts.after import AGAIN, allowed, last_state, load, output_of, salvage
 from rayctl_keeper.slurm.attempts.tenure import let_go
 from rayctl_keeper.slurm.batch.start import job_start
@@ -16,9 +18,22 @@ from rayctl_keeper.state.model import Cause
 KILLED = "the keeper was killed"
 
 
+def end_orphans():
+    """Ends the keeper's srun, which passes the signal on to the nodes that it reaches. It needs neither the run's directory nor Slurm's controller: where this node reaches
+    neither, nobody else would keep its driver from running beside that of the next attempt."""
+    orphans = process.children(os.getpid())
+    for pid in orphans:
+        try:
+            os.kill(pid, signal.SIGUSR1)
+        except OSError:
+            pass  # it has ended
+    process.await_death(orphans, LEFTOVER)
+
+
 def conclude_attempt(run):
     """After the keeper was ended by a signal that it could not handle: its nodes end, the driver's output is saved, and the next
     attempt follows if it may. Otherwise the run ends here, and its result is written."""
+    end_orphans()
     current = load(os.path.join(run, "current"))
     if current.get("start", 0) != job_start():
         return  # it is the attempt before that was announced last: this one was not begun

@@ -92,7 +92,7 @@ def begin_attempt(run, nonce):
         tenure.release()
         if tenure.superseded():
             return 0  # what follows is the other attempt's
-        come_again(run, place, orders)
+        come_again(run, place, orders, tenure)
     if commands.inside() or not may_come_back(place, signals):
         shutil.rmtree(os.path.join(run, SEED), ignore_errors=True)
         strip_attempts(run, 1, restarts)  # a keeper that was superseded meanwhile may have ended in the middle of a write
@@ -202,7 +202,7 @@ def give_up(run, place, orders, number):
         threading.Thread(target=cancel, daemon=True).start()
 
 
-def come_again(run, place, orders):
+def come_again(run, place, orders, tenure):
     """Slurm warned the keeper of the time limit or (PreemptParameters=send_user_signal) of a preemption, and the keeper has ended all in
     order. Slurm would take that for the end of the job, so the job is requeued here."""
     ended = load(os.path.join(place, "result.json")).get("exit", {})
@@ -212,7 +212,7 @@ def come_again(run, place, orders):
     cause = Cause.TIME_LIMIT if by_max else ended["cause"]
     write_atomically(os.path.join(place, AGAIN), json.dumps({"cause": cause}).encode())
     if allowed(run, orders, place, cause):
-        if commands.requeue():
+        if commands.requeue(lambda: not tenure.superseded()) or tenure.superseded():  # a controller that was away may have started the next attempt meanwhile
             return
     os.unlink(os.path.join(place, AGAIN))
 

@@ -18,11 +18,11 @@ LAUNCH = "Task launch"  # srun's words about a node, which may have the same rea
 HOLDS = ("RUNNING", "SUSPENDED", "CONFIGURING", "RESIZING", "STOPPED", "SIGNALING")  # states in which a job has its nodes
 
 
-def shown():
-    """The fields of this job as scontrol shows them, {} if the controller does not answer or has no such job."""
+def shown(patience):
+    """The fields of this job as scontrol shows them, {} if the controller does not answer within so many seconds or has no such job."""
     job = os.environ.get("SLURM_JOB_ID", "")
     try:
-        code, out, _ = process.run(("scontrol", "show", "job", job), commands.environment(), PATIENCE)
+        code, out, _ = process.run(("scontrol", "show", "job", job), commands.environment(), patience)
     except (OSError, subprocess.TimeoutExpired):
         return {}
     return {} if code else fields(out.decode("utf-8", "replace"), job)
@@ -44,10 +44,10 @@ def without_answer(words):
     return unanswered(words) and LAUNCH not in words
 
 
-def standing():
+def standing(patience=PATIENCE):
     """Whether the job still has the nodes with which Slurm has started it this time: RUNS, AGAIN (Slurm has queued it again, or started it elsewhere since), OVER (it
     ends, or has), or "" if that is not known."""
-    job = shown()
+    job = shown(patience)
     restarts = job.get("Restarts", "")
     if not restarts.isdigit():
         return ""

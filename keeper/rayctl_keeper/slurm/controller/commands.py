@@ -62,25 +62,27 @@ def ask(*argv):
     return None if asked.returncode else asked.stdout.decode("utf-8", "replace")
 
 
-def requeue():
-    """Requeues this job for its next attempt; returns whether Slurm accepted that. Slurm then ends all processes of the job, this command among them, at times before it
+def requeue(stands=lambda: True):
+    """Requeues this job for its next attempt, as long as stands() says that it is to be; returns whether Slurm accepted that. Slurm then ends all processes of the job, this command among them, at times before it
     has the answer: it ignores SIGTERM, and has until SIGKILL (KillWait) to get it."""
     job = os.environ["SLURM_JOB_ID"]
     if inside():
         return False
-    return insist("scontrol", "update", "JobId=" + job, "Requeue=1") and insist("scontrol", "requeue", job, preexec_fn=ignore_sigterm)  # see run_once
+    update = insist("scontrol", "update", "JobId=" + job, "Requeue=1", stands=stands)  # see run_once
+    return update and insist("scontrol", "requeue", job, stands=stands, preexec_fn=ignore_sigterm)
 
 
-def insist(*argv, **how):
-    """Like call, and again for PATIENCE seconds while the controller does not answer: it may be restarted at any moment."""
+def insist(*argv, stands=lambda: True, **how):
+    """Like call, and again for PATIENCE seconds while the controller does not answer: it may be restarted at any moment. Not once stands() is false."""
     until = time.monotonic() + PATIENCE
-    while True:
+    while stands():
         done = subprocess.run(argv, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False, **how)
         words = done.stderr.decode("utf-8", "replace")
         sys.stderr.write(words)
         if done.returncode == 0 or not unanswered(words) or time.monotonic() > until:
             return done.returncode == 0
         select.select([], [], [], PAUSE)
+    return False
 
 
 def unanswered(words):
