@@ -78,7 +78,7 @@ func NewLogs(a *app.App) *cobra.Command {
 			"which the node's agent serves: of the raylet, the agents and the workers.\n" +
 			"In place of NAME it takes the directory of a run that another user shares (job.shareDir).",
 		Example: "  rayctl logs -f\n  rayctl logs grpo-x1f3a --tail 100\n  rayctl logs raysubmit_x1\n  rayctl logs dev raysubmit_x1 -f\n" +
-			"  rayctl logs pretrain --rank-files ranks               # ranks/rank-0.log and so on\n  rayctl logs dev --node trainer-1                      # lists its files\n  rayctl logs dev --node trainer-1 --file raylet.err",
+			"  rayctl logs pretrain --rank-files ranks   # ranks/rank-0.log ...\n  rayctl logs dev --node trainer-1                      # lists its files\n  rayctl logs dev --node trainer-1 --file raylet.err",
 		Args: app.NoDash(2, "a cluster and a job"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.arguments(args); err != nil {

@@ -131,7 +131,7 @@ type Start struct {
 	Early bool `json:"early,omitempty"`
 	// Placed is true if nodes come one by one, and their pods report that (POST /v1/granted): external: lifetime.start counts from when all required ones have nodes.
 	Placed bool `json:"placed,omitempty"`
-	// Held is true if a queueing system admits the nodes as a whole, and may take them back and admit them again (external: a RayCluster of Kueue): a cluster that is lost
+	// Held is true if a queueing system admits the nodes as a whole, and may take them back and admit them again (external: a RayCluster that is suspended meanwhile): a cluster that is lost
 	// waits in its queue again, for which lifetime.queue counts, and lifetime.start counts anew from the next head's first answer.
 	Held bool `json:"held,omitempty"`
 	// Companions are the jobs of a batch system for nodes that Ray's autoscaler asks for, and for the gang of an early head; nil: there are none.
