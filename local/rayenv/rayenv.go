@@ -180,6 +180,12 @@ type note struct {
 	Python       string   `json:"python"`
 	// Dir is where it was installed: programs of a copy begin with this path, so that they would run the original's Python.
 	Dir string `json:"dir"`
+	// The rest says whether another environment may begin as a copy of it: the checksum of the lock that it began with ("": none), those of the lines beside Ray and of
+	// the options among them, and what was installed, so that an environment into which somebody installed more is no such beginning.
+	Lock          string            `json:"lock,omitempty"`
+	Wishes        []string          `json:"wishes,omitempty"`
+	Options       []string          `json:"options,omitempty"`
+	Distributions map[string]string `json:"distributions,omitempty"`
 }
 
 func interpreterIn(dir string) string { return filepath.Join(dir, "bin", "python") }
@@ -231,11 +237,18 @@ func complete(dir string) bool {
 	return os.Chtimes(filepath.Join(dir, marker), now, now) == nil
 }
 
+func noteOf(dir string) (n note, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, marker))
+	if err != nil {
+		return n, err
+	}
+	return n, json.Unmarshal(text, &n)
+}
+
 // copied reports whether an environment was installed at another path, as in a home directory that was copied or moved.
 func copied(dir string) bool {
-	text, err := os.ReadFile(filepath.Join(dir, marker))
-	var n note
-	if err != nil || json.Unmarshal(text, &n) != nil || n.Dir == "" {
+	n, err := noteOf(dir)
+	if err != nil || n.Dir == "" {
 		return false
 	}
 	was, err := os.Stat(n.Dir)
