@@ -9,7 +9,8 @@ import (
 )
 
 // Markdown writes a document of the manual: on a terminal laid out for its width, elsewhere as it is. more is what a link's target adds to its text, "" for nothing.
-// It knows what our documents use: headings, paragraphs, lists, tables, and code, which is never broken so that it can be copied.
+// It knows what our documents use: headings, paragraphs, lists, tables, and code, which is never broken so that it can be copied. glamour 1.0 breaks commands, options and
+// paths at the width, drops the marks of code and fills lines with blanks, for 26 modules and 9 MB more.
 func Markdown(w io.Writer, document string, more func(target string) string) error {
 	document = strings.TrimSuffix(document, "\n")
 	if width := columnsOf(w); width >= narrowest {
