@@ -96,6 +96,12 @@ func Exists(o Options) bool {
 	return o.Python != "" || o.made() != ""
 }
 
+// Wanted are the packages of the environment that Ensure would make, for a message.
+func Wanted(o Options) string {
+	o.Version = o.version()
+	return shown(o.requirements())
+}
+
 // Planned is what Ensure would return, without installing or starting anything. Where that depends on which Python would be
 // chosen, the path has X.Y.
 func Planned(o Options) Env {
