@@ -3,8 +3,10 @@ package rayenv
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"maps"
 	"os"
 	"path/filepath"
@@ -47,25 +49,48 @@ func (in installation) grow(ctx context.Context) (bool, error) {
 
 // base is the kept environment that has the most of what is wanted; "": none is of use.
 func (in installation) base() string {
-	found, err := filepath.Glob(filepath.Join(globQuoted(filepath.Dir(in.dir)), "*", marker))
-	if err != nil || in.lock == "" {
-		return ""
-	}
 	best, most := "", -1
-	for _, path := range found {
-		dir := filepath.Dir(path)
-		kept, err := noteOf(dir)
-		if err == nil && len(kept.Wishes) > most && in.growsFrom(kept) && maps.Equal(kept.Distributions, distributions(dir)) && complete(dir) {
+	for dir, kept := range withLock(filepath.Dir(in.dir), in.lock) {
+		if len(kept.Wishes) > most && in.growsFrom(kept) && maps.Equal(kept.Distributions, distributions(dir)) && complete(dir) {
 			best, most = dir, len(kept.Wishes)
 		}
 	}
 	return best
 }
 
+// withLock are the kept environments that began with a lock.
+func withLock(envs, lock string) iter.Seq2[string, note] {
+	return func(yield func(string, note) bool) {
+		found, err := filepath.Glob(filepath.Join(globQuoted(envs), "*", marker))
+		if err != nil || lock == "" {
+			return
+		}
+		key := keyOf(lock, nil)
+		for _, path := range found {
+			dir := filepath.Dir(path)
+			if kept, err := noteOf(dir); err == nil && kept.Lock == key && !yield(dir, kept) {
+				return
+			}
+		}
+	}
+}
+
+// keptPython is the interpreter of a kept environment, which need not be asked anything.
+func (o Options) keptPython() (py python, ok bool) {
+	for dir, kept := range withLock(filepath.Join(o.CacheDir, "envs"), o.lock()) {
+		path, err := filepath.EvalSymlinks(interpreterIn(dir)) // the environment may go
+		if n, _ := fmt.Sscanf(kept.Python, "%d.%d", &py.Version[0], &py.Version[1]); err == nil && n == 2 && complete(dir) {
+			py.Path = path
+			return py, true
+		}
+	}
+	return python{}, false
+}
+
 // growsFrom reports whether a kept environment has nothing but what is wanted. One with the lock alone always serves; its files are known by their hashes. One with
 // packages came from the same indexes, with the same constraints.
 func (in installation) growsFrom(kept note) bool {
-	if kept.Lock != keyOf(in.lock, nil) || kept.Python != in.python.minor() {
+	if kept.Python != in.python.minor() {
 		return false
 	}
 	if len(kept.Wishes) == 0 {

@@ -2,6 +2,7 @@ package rayenv
 
 import (
 	"crypto/sha256"
+	"errors"
 	"io/fs"
 	"maps"
 	"os"
@@ -118,30 +119,65 @@ func (g grown) content() map[string][sha256.Size]byte {
 	return out
 }
 
+// TestKeptPython: a new environment takes the interpreter of a kept one with the same lock, and asks none on PATH.
+func TestKeptPython(t *testing.T) {
+	o := Options{CacheDir: filepath.Join(t.TempDir(), "cache [1]"), Packages: []string{"six"}}
+	dir := filepath.Join(o.CacheDir, "envs", "kept")
+	real := mustAsk(t, "python3")
+	if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(real.Path, interpreterIn(dir)); err != nil {
+		t.Fatal(err)
+	}
+	resolved, err := filepath.EvalSymlinks(real.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", "")
+	m := managed{dir: dir, python: real, requirements: []string{"ray"}, lock: lockOf(DefaultVersion)}
+	if err := m.note(false); err != nil { // without the lock
+		t.Fatal(err)
+	}
+	if py, kept := o.keptPython(); kept {
+		t.Errorf("of another lock: %+v", py)
+	}
+	if err := m.note(true); err != nil {
+		t.Fatal(err)
+	}
+	if py, err := o.python(t.Context()); err != nil || py.Path != resolved || py.minor() != real.minor() {
+		t.Errorf("%+v, %v; want %s", py, err, resolved)
+	}
+	if err := errors.Join(os.Remove(interpreterIn(dir)), os.Symlink("/no/such/python", interpreterIn(dir))); err != nil {
+		t.Fatal(err)
+	}
+	if py, kept := o.keptPython(); kept {
+		t.Errorf("gone: %+v", py)
+	}
+}
+
 // TestGrowsFrom: what a kept environment has beside the lock must be wanted, under the same options.
 func TestGrowsFrom(t *testing.T) {
 	t.Parallel()
 	m := managed{lock: right, python: python{Version: [2]int{3, 11}}}
-	kept := func(lock, minor string, lines ...string) note {
-		return note{Lock: keyOf(lock, nil), Python: minor, Wishes: wishes(lines), Options: wishes(options(lines))}
+	kept := func(minor string, lines ...string) note {
+		return note{Python: minor, Wishes: wishes(lines), Options: wishes(options(lines))}
 	}
 	for name, c := range map[string]struct {
 		kept   note
 		wanted []string
 		want   bool
 	}{
-		"the lock":           {kept(right, "3.11"), []string{"--index-url https://a", "jax"}, true},
-		"one package more":   {kept(right, "3.11", "jax  # a.txt:1"), []string{"six", "jax"}, true},
-		"the same options":   {kept(right, "3.11", "jax", "--index-url https://a"), []string{"--index-url https://a", "six", "jax"}, true},
-		"editable":           {kept(right, "3.11", "jax"), []string{"-e /p", "jax"}, true},
-		"another package":    {kept(right, "3.11", "jax", "torch"), []string{"jax", "six"}, false},
-		"another version":    {kept(right, "3.11", "jax==1"), []string{"jax==2"}, false},
-		"one option more":    {kept(right, "3.11", "torch"), []string{"--extra-index-url https://a", "torch"}, false},
-		"one option less":    {kept(right, "3.11", "torch", "--pre"), []string{"torch", "six"}, false},
-		"another lock":       {kept(never, "3.11"), []string{"jax"}, false},
-		"another Python":     {kept(right, "3.12"), []string{"jax"}, false},
-		"an earlier rayctl":  {note{Python: "3.11"}, []string{"jax"}, false},
-		"one option between": {kept(right, "3.11", "torch", "--pre"), []string{"torch", "--pre", "-c /pins.txt"}, false},
+		"the lock":           {kept("3.11"), []string{"--index-url https://a", "jax"}, true},
+		"one package more":   {kept("3.11", "jax  # a.txt:1"), []string{"six", "jax"}, true},
+		"the same options":   {kept("3.11", "jax", "--index-url https://a"), []string{"--index-url https://a", "six", "jax"}, true},
+		"editable":           {kept("3.11", "jax"), []string{"-e /p", "jax"}, true},
+		"another package":    {kept("3.11", "jax", "torch"), []string{"jax", "six"}, false},
+		"another version":    {kept("3.11", "jax==1"), []string{"jax==2"}, false},
+		"one option more":    {kept("3.11", "torch"), []string{"--extra-index-url https://a", "torch"}, false},
+		"one option less":    {kept("3.11", "torch", "--pre"), []string{"torch", "six"}, false},
+		"another Python":     {kept("3.12"), []string{"jax"}, false},
+		"one option between": {kept("3.11", "torch", "--pre"), []string{"torch", "--pre", "-c /pins.txt"}, false},
 	} {
 		m.requirements = append([]string{"ray"}, c.wanted...)
 		if got := (installation{managed: m}).growsFrom(c.kept); got != c.want {

@@ -77,7 +77,7 @@ func Ensure(ctx context.Context, o Options) (Env, error) {
 	if dir := o.made(); dir != "" {
 		return newEnv(interpreterIn(dir), o.Version, dir), nil
 	}
-	py, err := choosePython(ctx, o.Version, !o.NoUv)
+	py, err := o.python(ctx)
 	if err != nil {
 		return Env{}, err
 	}
@@ -88,6 +88,14 @@ func Ensure(ctx context.Context, o Options) (Env, error) {
 		return Env{}, err
 	}
 	return newEnv(interpreterIn(m.dir), o.Version, m.dir), nil
+}
+
+// python is the interpreter for a new environment: that of a kept one from which it may grow, else one from PATH.
+func (o Options) python(ctx context.Context) (python, error) {
+	if py, kept := o.keptPython(); kept {
+		return py, nil
+	}
+	return choosePython(ctx, o.Version, !o.NoUv)
 }
 
 // Exists reports whether Ensure would have to make nothing.
@@ -283,6 +291,6 @@ func Check(ctx context.Context, o Options) (string, error) {
 	if dir := o.made(); dir != "" {
 		return fmt.Sprintf("Ray %s in %s", o.Version, dir), nil
 	}
-	py, err := choosePython(ctx, o.Version, !o.NoUv)
+	py, err := o.python(ctx)
 	return fmt.Sprintf("Ray %s will be installed once, for Python %s", o.Version, py.minor()), err
 }
