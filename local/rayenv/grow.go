@@ -172,9 +172,14 @@ func ignoreGone(err error) error {
 	return err
 }
 
-func shared(info fs.FileInfo) bool {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	return ok && stat.Nlink > 1 || filepath.Ext(info.Name()) == ".pyc"
+func shared(info fs.FileInfo) bool { return links(info) > 1 || filepath.Ext(info.Name()) == ".pyc" }
+
+// links is how many names a file has.
+func links(info fs.FileInfo) int {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(stat.Nlink) //nolint:gosec // a file system allows far fewer
+	}
+	return 1
 }
 
 func rewrite(path, target, was, is string, mode fs.FileMode) error {
