@@ -62,7 +62,7 @@ func writeKey(w io.Writer, f schema.FieldDoc) error {
 		}
 	}
 	for _, line := range lines {
-		if err := terminal.WriteLine(w, line); err != nil {
+		if err := terminal.WriteHelp(w, line); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/app/apptest"
 	"github.com/rayctl/rayctl/docs"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -199,5 +200,17 @@ func refused(t *testing.T, line, want string) {
 	code := a.Execute(context.Background(), NewRoot, strings.Fields(line))
 	if said := stderr.String(); code != runstate.CodeUsage || out.Len() > 0 || strings.Count(said, "\n") != 1 || !strings.Contains(said, want) {
 		t.Errorf("%s: code %d, stdout %q, stderr %q; want %q", line, code, out, said, want)
+	}
+}
+
+// TestKeyFits: what a key means is no wider than the other help on a wide terminal, and fits a narrow one.
+func TestKeyFits(t *testing.T) {
+	for columns, most := range map[int]int{60: 60, 140: 110} {
+		text := apptest.OnTerminal(t, columns, func(a *app.App) {
+			if code := a.Execute(context.Background(), NewRoot, []string{"help", "lifetime.max"}); code != 0 {
+				t.Errorf("code %d", code)
+			}
+		})
+		apptest.Fits(t, text, most, "RAYCTL_ENDS_AT", "Flag: --max")
 	}
 }

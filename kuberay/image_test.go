@@ -7,6 +7,7 @@ import (
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	kbed "github.com/rayctl/rayctl/test/kubetest/bed"
 	"github.com/rayctl/rayctl/test/pace"
 )
 
@@ -20,6 +21,19 @@ func TestNoImage(t *testing.T) {
 	r := b.begin(t, b.l, s)
 	if e := r.wantEnd(t, "start-failed", runstate.CodeStartFailed, ""); !strings.Contains(e.Message, "registry.invalid/nosuch:2.60.0") {
 		t.Errorf("exit %+v", e)
+	}
+}
+
+// TestImagesRay: without ray.version and with an image whose name does not show it, the image's Ray runs, with a token.
+func TestImagesRay(t *testing.T) {
+	pace.Parallel(t)
+	b := newBed(t)
+	s := named("imagesray", `python -c 'import ray; print("Ray", ray.__version__)'`)
+	s.Ray.Version, s.Image = "", kbed.UnnamedRay
+	r := b.begin(t, b.l, s)
+	r.wantEnd(t, "succeeded", 0, "Ray 2.60.0\n")
+	if head := r.status.Head; head.RayVersion != "2.60.0" || !head.Token {
+		t.Errorf("head %+v", head)
 	}
 }
 

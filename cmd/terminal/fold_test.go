@@ -16,6 +16,7 @@ func TestFold(t *testing.T) {
 		"a long word":       {"see https://example.com/long now", "see\nhttps://example.com/long\nnow"},
 		"indented":          {"head\n  used    3 node-seconds", "head\n  used    3\n  node-seconds"},
 		"colours":           {"\x1b[31mrayctl:\x1b[0m it is not there", "\x1b[31mrayctl:\x1b[0m it is not\nthere"},
+		"wide characters":   {"节点节点节点节点节点 e\u0301e\u0301", "节点节点节点节点节点\ne\u0301e\u0301"},
 		"more than letters": {"äöüäöüäöü äöüäöüäöü", "äöüäöüäöü äöüäöüäöü"},
 	} {
 		if d := cmp.Diff(c.want, fold(c.text, narrowest)); d != "" {

@@ -5,11 +5,11 @@ import (
 	"os"
 	"regexp"
 	"strings"
-	"unicode/utf8"
 )
 
 // Markdown writes a document of the manual: on a terminal laid out for its width, elsewhere as it is. more is what a link's target adds to its text, "" for nothing.
-// It knows what our documents use: headings, paragraphs, lists, tables, and code, which is never broken so that it can be copied.
+// It knows what our documents use: headings, paragraphs, lists, tables, and code, which is never broken so that it can be copied. glamour 1.0 breaks commands, options and
+// paths at the width, drops the marks of code and fills lines with blanks, for 26 modules and 9 MB more.
 func Markdown(w io.Writer, document string, more func(target string) string) error {
 	document = strings.TrimSuffix(document, "\n")
 	if width := columnsOf(w); width >= narrowest {
@@ -171,7 +171,7 @@ func (p *page) table() []string {
 				if n < len(cell) {
 					words = cell[n]
 				}
-				line.WriteString(words + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(words)+gap))
+				line.WriteString(words + strings.Repeat(" ", widths[i]-widthOf(words)+gap))
 			}
 			text := strings.TrimRight(line.String(), " ")
 			if number == 0 && p.color {
@@ -205,9 +205,9 @@ func columnWidths(rows [][]string, width int) []int {
 	total := gap * (len(widths) - 1)
 	for i := range widths {
 		for _, row := range rows {
-			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
+			widths[i] = max(widths[i], widthOf(row[i]))
 			for _, word := range strings.Fields(row[i]) {
-				least[i] = max(least[i], utf8.RuneCountInString(word))
+				least[i] = max(least[i], widthOf(word))
 			}
 		}
 		total += widths[i]

@@ -5,7 +5,6 @@ import (
 	"os"
 	"regexp"
 	"strings"
-	"unicode/utf8"
 
 	"golang.org/x/term"
 )
@@ -129,7 +128,7 @@ func layout(rows [][]string, width int, paint func(cell string) string) string {
 
 // cellLines are the lines of a cell that is not the last: one, if the terminal has room for it. Right of a longer one there is no other.
 func cellLines(cell string, place column, width int) []string {
-	if width == 0 || place.begin+utf8.RuneCountInString(cell) <= width {
+	if width == 0 || place.begin+widthOf(cell) <= width {
 		return []string{cell}
 	}
 	return wrap(cell, max(width-place.begin, 1))
@@ -139,7 +138,7 @@ func cellLines(cell string, place column, width int) []string {
 func roomFor(cell string, place column, width int) column {
 	longest := 0
 	for _, word := range strings.Fields(cell) {
-		longest = max(longest, utf8.RuneCountInString(word))
+		longest = max(longest, widthOf(word))
 	}
 	if place.begin+longest > width && indent+longest <= width && place.begin > indent {
 		return column{line: place.line + 1, begin: indent}
@@ -154,7 +153,7 @@ func places(rows [][]string, width int) []column {
 	for i := range columns {
 		widest := 0
 		for _, row := range rows {
-			widest = max(widest, utf8.RuneCountInString(row[i]))
+			widest = max(widest, widthOf(row[i]))
 		}
 		needed := widest
 		if i == len(columns)-1 {
@@ -185,7 +184,7 @@ func (t *text) put(c column, cell string) {
 		t.b.WriteByte('\n')
 	}
 	t.b.WriteString(strings.Repeat(" ", max(0, c.begin-t.at)))
-	t.at = max(t.at, c.begin) + utf8.RuneCountInString(cell)
+	t.at = max(t.at, c.begin) + widthOf(cell)
 	if t.paint != nil {
 		cell = t.paint(cell)
 	}
@@ -200,7 +199,7 @@ func wrap(text string, width int) []string {
 		switch {
 		case *line == "":
 			*line = word
-		case utf8.RuneCountInString(*line)+1+utf8.RuneCountInString(word) <= width:
+		case widthOf(*line)+1+widthOf(word) <= width:
 			*line += " " + word
 		default:
 			out = append(out, word)

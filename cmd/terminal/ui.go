@@ -285,11 +285,17 @@ func (u *UI) draw() string {
 
 // fitting is a text as one row of the terminal has room for it.
 func (u *UI) fitting(text string) string {
-	line := []rune(text)
-	if w := u.width() - 1 - len(echoed); len(line) > w {
-		line = append(line[:w-1], '…')
+	room := u.width() - 1 - len(echoed)
+	if widthOf(text) <= room {
+		return text
 	}
-	return string(line)
+	taken := 0
+	for i, r := range text {
+		if taken += columnsOfRune(r); taken >= room {
+			return text[:i] + "…"
+		}
+	}
+	return text
 }
 
 // Output wraps stdout for the driver's output: the live line is never in the middle of it, and where stdout and stderr are the same terminal, file or

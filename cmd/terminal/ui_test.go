@@ -116,6 +116,12 @@ func TestRows(t *testing.T) {
 		t.Errorf("%q, want %q", got, drawn)
 	}
 	stderr.Reset()
+	u.Live("Starting", *now, strings.Repeat("节点", 20), "e\u0301"+strings.Repeat("🚀", 50)) // columns, not characters, count
+	if got, want := stderr.String(), "\n\x1b[2m"+strings.Repeat("节点", 19)+"…\x1b[0m\n\x1b[2me\u0301"+strings.Repeat("🚀", 37)+"…\x1b[0m"; !strings.HasSuffix(got, want) {
+		t.Errorf("wide: %q, want %q", got, want)
+	}
+	u.Live("Starting", *now, "a  1 of 2", strings.Repeat("b", 100))
+	stderr.Reset()
 	u.Note("a note")
 	if got, want := stderr.String(), "\r\x1b[K\x1b[A\x1b[K\x1b[A\x1b[Ka note\n"+drawn; got != want {
 		t.Errorf("%q, want %q", got, want)

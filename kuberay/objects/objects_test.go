@@ -290,9 +290,29 @@ func TestChooseScheduler(t *testing.T) {
 func TestRayVersion(t *testing.T) {
 	for image, want := range map[string]string{
 		"rayproject/ray:2.60.0": "2.60.0", "rayproject/ray:2.9.3-py311-gpu": "2.9.3", "host:5000/ray:2.52.1": "2.52.1", "me/train:v5": "", "host:5000/ray": "",
+		"host/My-Ray_gpu:2.55.1.post1": "2.55.1", "verlai/verl:0.9.1": "", "ray/train:0.9.1": "",
 	} {
 		if got := rayVersion(spec.For(&spec.ClusterSpec{Image: image}, kuberayspec.Name)); got != want {
 			t.Errorf("%s: %q, want %q", image, got, want)
+		}
+	}
+}
+
+// TestImagesRay: where nothing says which Ray the image has, the cluster is made for a recent one, and the keeper is told to refuse an older one.
+func TestImagesRay(t *testing.T) {
+	for name, c := range map[string]struct{ file, version, least string }{
+		"no tag":          {strings.Replace(smallFile, "rayproject/ray:2.60.0", "me/train:v5", 1), leastOfImage, leastOfImage},
+		"another's tag":   {strings.Replace(smallFile, "rayproject/ray:2.60.0", "verlai/verl:0.9.1", 1), leastOfImage, leastOfImage},
+		"the image's tag": {smallFile, "2.60.0", ""},
+		"the file":        {strings.Replace(smallFile, "rayproject/ray:2.60.0", "me/train:v5", 1) + "ray: {version: 2.55.1}\n", "2.55.1", ""},
+	} {
+		p := planOf(t, c.file, true)
+		rc, err := p.RayCluster()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rc.Spec.RayVersion != c.version || rc.Spec.AuthOptions == nil || rayContainer(&rc.Spec.HeadGroupSpec.Template).ReadinessProbe == nil || p.Orders().Ray.Least != c.least {
+			t.Errorf("%s: made for Ray %s, token %v, least %q", name, rc.Spec.RayVersion, rc.Spec.AuthOptions, p.Orders().Ray.Least)
 		}
 	}
 }

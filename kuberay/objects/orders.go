@@ -27,7 +27,7 @@ func (p *Plan) Orders() *keeper.Orders {
 	head, dashboard, gcs := p.headAddress()
 	return &keeper.Orders{
 		Version: keeper.Version, Name: s.Name, Attempt: 1, Launcher: kuberayspec.Name, SpecHash: p.Hash,
-		Ray:    keeper.RaySettings{Version: s.Ray.Version, Env: s.Env, TempRoot: "/tmp", FastStart: orders.FastStart(s)},
+		Ray:    keeper.RaySettings{Version: s.Ray.Version, Least: p.least, Env: s.Env, TempRoot: "/tmp", FastStart: orders.FastStart(s)},
 		Groups: p.groups(),
 		Start: keeper.Start{
 			Mode: keeper.StartExternal, Early: s.Head.Early, Placed: p.Placed(), Held: p.ClusterHeld, Dashboard: "http://" + head + ":" + strconv.Itoa(dashboard), GCS: head + ":" + strconv.Itoa(gcs),

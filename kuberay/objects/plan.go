@@ -29,6 +29,7 @@ type Plan struct {
 	command    string
 	Admitter   admit.Admitter
 	version    string   // Ray's
+	least      string   // Ray's, where neither the file nor the image's tag names one; "": one does
 	Adopted    *Adopted // a RayCluster that is taken as it is; nil: it is made of the file's groups
 	Token      string
 	secrets    map[string]string // values that come from the client
@@ -58,8 +59,8 @@ func NewPlan(s *spec.ClusterSpec, namespace, owner string, served admit.Served) 
 			return nil, launcher.Fail(runstate.CodeSpec, nil, "set image, such as rayproject/ray:2.60.0, or ray.version", "there is no image for %s", g.Name)
 		}
 	}
-	if _, err := version.ParseGeneric(p.version); err != nil {
-		return nil, launcher.Fail(runstate.CodeSpec, err, "set ray.version to the version of Ray in the image", "neither ray.version nor the image's tag shows which Ray the cluster runs")
+	if p.version == "" {
+		p.version, p.least = leastOfImage, leastOfImage
 	}
 	if err := p.checkHelpers(); err != nil {
 		return nil, err
@@ -75,6 +76,10 @@ func NewPlan(s *spec.ClusterSpec, namespace, owner string, served admit.Served) 
 	}
 	return p, p.checkMade()
 }
+
+// leastOfImage is what the cluster is made for where nothing says which Ray the image has: the first with tokens and with the path that readiness probes ask. The keeper
+// refuses an older one.
+const leastOfImage = "2.53.0"
 
 // checkMade refuses a RayCluster of which KubeRay would make nothing: the launch would wait for its pods for ever.
 func (p *Plan) checkMade() error {

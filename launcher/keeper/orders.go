@@ -76,7 +76,8 @@ type Orders struct {
 type RaySettings struct {
 	Python    string            `json:"python,omitempty"` // the nodes' Python with Ray; not for the mode external
 	Version   string            `json:"version,omitempty"`
-	FastStart string            `json:"fastStart"` // keeper/rayctl_keeper/rayhook changes functions inside `ray start`: always, never, or with the Ray versions listed here
+	Least     string            `json:"least,omitempty"` // the oldest Ray for which the cluster was made; "": that is Version, or any
+	FastStart string            `json:"fastStart"`       // keeper/rayctl_keeper/rayhook changes functions inside `ray start`: always, never, or with the Ray versions listed here
 	Env       map[string]string `json:"env,omitempty"`
 	Setup     string            `json:"setup,omitempty"`
 	TempRoot  string            `json:"tempRoot"` // node-local directory; short (a path below it is an AF_UNIX socket)

@@ -276,11 +276,12 @@ func IsURI(p string) bool {
 	return ok && scheme != "" && !strings.ContainsAny(scheme, "/ ")
 }
 
-var versionTag = regexp.MustCompile(`:(\d+\.\d+\.\d+)([.-][^/]*)?$`)
+// rayTag matches images whose name has "ray" in it: the tags of others, such as verl:0.9.1, are versions of something else.
+var rayTag = regexp.MustCompile(`(?i)(?:^|/)[^/:]*ray[^/:]*:(\d+\.\d+\.\d+)([.-][^/]*)?$`)
 
 // RayOfImage is the version of Ray that the tag of an image shows, such as rayproject/ray:2.60.0-py311; "" if it shows none.
 func RayOfImage(image string) string {
-	if m := versionTag.FindStringSubmatch(image); m != nil {
+	if m := rayTag.FindStringSubmatch(image); m != nil {
 		return m[1]
 	}
 	return ""

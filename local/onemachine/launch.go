@@ -76,7 +76,7 @@ func (l *Launcher) Validate(ctx context.Context, s *spec.ClusterSpec, p launcher
 			return launcher.Fail(runstate.CodeConfig, err, "set XDG_CACHE_HOME to a directory you may write to, or ray.python to a Python that has Ray", "no Python environment can be made in %s: %v", l.cacheDir, err)
 		}
 		if p.Warn != nil {
-			p.Warn("the launch would first make a Python environment with Ray, once, which takes some minutes")
+			p.Warn("the launch would first make a Python environment with " + rayenv.Wanted(o) + ", and keep it")
 		}
 		return nil
 	}

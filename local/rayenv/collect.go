@@ -69,13 +69,13 @@ func list(cacheDir string) (dirs []string, err error) {
 	return dirs, nil
 }
 
-// size is what removing a directory frees, about; what cannot be read does not count.
+// size is what removing a directory frees, about: not files that other environments or uv's cache share; what cannot be read does not count.
 func size(dir string) (n int64) {
 	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return nil //nolint:nilerr // the rest counts
 		}
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && links(info) == 1 {
 			n += info.Size()
 		}
 		return nil

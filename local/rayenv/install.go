@@ -27,27 +27,48 @@ import (
 // make builds the environment from nothing. The children inherit the lock: if this process is killed, nobody else begins
 // before they ended too.
 func (m managed) make(ctx context.Context, lock *os.File) error {
+	if err := m.empty(); err != nil {
+		return err
+	}
+	begun := time.Now()
+	m.progress(fmt.Sprintf("making a Python environment with %s (once; kept in %s)", shown(m.requirements), m.dir))
+	tool := m.installer(ctx)
+	in := installation{managed: m, lockFile: lock, tool: tool}
+	fromLock, err := in.install(ctx)
+	if err != nil {
+		return err
+	}
+	if err := m.note(fromLock); err != nil {
+		return err
+	}
+	m.progress("made the Python environment in " + launcher.Human(time.Since(begun).Seconds()))
+	return nil
+}
+
+// empty makes the directory anew.
+func (m managed) empty() error {
 	if err := os.RemoveAll(m.dir); err != nil {
 		return writeFailed(m.dir, err)
 	}
 	if err := os.MkdirAll(m.dir, 0o755); err != nil {
 		return writeFailed(m.dir, err)
 	}
-	begun := time.Now()
-	m.progress(fmt.Sprintf("making a Python environment with %s (once; kept in %s)", shown(m.requirements), m.dir))
-	tool := m.installer(ctx)
-	in := installation{managed: m, lockFile: lock, tool: tool}
-	if err := in.install(ctx); err != nil {
-		return err
+	return nil
+}
+
+// note writes the marker. Only an environment that began with the lock may be the beginning of others.
+func (m managed) note(fromLock bool) error {
+	n := note{Requirements: m.requirements, Python: m.python.minor(), Dir: m.dir}
+	if fromLock {
+		n.Lock, n.Wishes, n.Options, n.Distributions = keyOf(m.lock, nil), wishes(m.requirements[1:]), wishes(options(m.requirements[1:])), distributions(m.dir)
 	}
-	text, err := json.Marshal(note{Requirements: m.requirements, Python: m.python.minor(), Dir: m.dir})
+	text, err := json.Marshal(n)
 	if err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(m.dir, marker), text, 0o644); err != nil {
 		return writeFailed(m.dir, err)
 	}
-	m.progress("made the Python environment in " + launcher.Human(time.Since(begun).Seconds()))
 	return nil
 }
 
@@ -65,33 +86,35 @@ const (
 	projectFile = "rayctl-uv-lock.txt"
 )
 
-// install makes the virtual environment, installs the lock with its hashes, and on top of it what else is wanted.
-func (in installation) install(ctx context.Context) error {
-	if err := in.run(ctx, in.venv()); err != nil {
-		return err
+// install begins with a kept environment or the lock, and installs on top of it what else is wanted. It reports whether the lock is in it.
+func (in installation) install(ctx context.Context) (fromLock bool, err error) {
+	fromLock, err = in.grow(ctx)
+	if err == nil && !fromLock {
+		fromLock, err = in.fresh(ctx)
 	}
-	fromLock := false
-	if in.lock != "" {
-		var err error
-		if fromLock, err = in.installLock(ctx); err != nil {
-			return err
-		}
-	}
-	if fromLock && len(in.requirements) == 1 { // Ray alone, which the lock has
-		return nil
+	if err != nil || fromLock && len(in.requirements) == 1 { // Ray alone, which the lock has
+		return fromLock, err
 	}
 	lines, err := in.withProjects(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	before := distributions(in.dir)
 	if err := in.packages(ctx, wantedFile, strings.Join(lines, "\n")+"\n"); err != nil {
-		return err
+		return false, err
 	}
 	if changed := replaced(before, distributions(in.dir)); fromLock && len(changed) > 0 {
 		in.progress("the packages change what rayctl's lock of Ray has: " + strings.Join(changed, ", "))
 	}
-	return nil
+	return fromLock, nil
+}
+
+// fresh makes the virtual environment and installs the lock with its hashes. It reports whether there is a lock, of which the index has all.
+func (in installation) fresh(ctx context.Context) (fromLock bool, err error) {
+	if err := in.run(ctx, in.venv()); err != nil || in.lock == "" {
+		return false, err
+	}
+	return in.installLock(ctx)
 }
 
 // venv is the command that makes the virtual environment, which has pip. -I keeps PYTHONPATH and the user's site packages out; pip's and uv's own variables (PIP_*,

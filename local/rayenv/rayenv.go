@@ -77,7 +77,7 @@ func Ensure(ctx context.Context, o Options) (Env, error) {
 	if dir := o.made(); dir != "" {
 		return newEnv(interpreterIn(dir), o.Version, dir), nil
 	}
-	py, err := choosePython(ctx, o.Version, !o.NoUv)
+	py, err := o.python(ctx)
 	if err != nil {
 		return Env{}, err
 	}
@@ -90,10 +90,24 @@ func Ensure(ctx context.Context, o Options) (Env, error) {
 	return newEnv(interpreterIn(m.dir), o.Version, m.dir), nil
 }
 
+// python is the interpreter for a new environment: that of a kept one from which it may grow, else one from PATH.
+func (o Options) python(ctx context.Context) (python, error) {
+	if py, kept := o.keptPython(); kept {
+		return py, nil
+	}
+	return choosePython(ctx, o.Version, !o.NoUv)
+}
+
 // Exists reports whether Ensure would have to make nothing.
 func Exists(o Options) bool {
 	o.Version = o.version()
 	return o.Python != "" || o.made() != ""
+}
+
+// Wanted are the packages of the environment that Ensure would make, for a message.
+func Wanted(o Options) string {
+	o.Version = o.version()
+	return shown(o.requirements())
 }
 
 // Planned is what Ensure would return, without installing or starting anything. Where that depends on which Python would be
@@ -180,6 +194,12 @@ type note struct {
 	Python       string   `json:"python"`
 	// Dir is where it was installed: programs of a copy begin with this path, so that they would run the original's Python.
 	Dir string `json:"dir"`
+	// The rest says whether another environment may begin as a copy of it: the checksum of the lock that it began with ("": none), those of the lines beside Ray and of
+	// the options among them, and what was installed, so that an environment into which somebody installed more is no such beginning.
+	Lock          string            `json:"lock,omitempty"`
+	Wishes        []string          `json:"wishes,omitempty"`
+	Options       []string          `json:"options,omitempty"`
+	Distributions map[string]string `json:"distributions,omitempty"`
 }
 
 func interpreterIn(dir string) string { return filepath.Join(dir, "bin", "python") }
@@ -231,11 +251,18 @@ func complete(dir string) bool {
 	return os.Chtimes(filepath.Join(dir, marker), now, now) == nil
 }
 
+func noteOf(dir string) (n note, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, marker))
+	if err != nil {
+		return n, err
+	}
+	return n, json.Unmarshal(text, &n)
+}
+
 // copied reports whether an environment was installed at another path, as in a home directory that was copied or moved.
 func copied(dir string) bool {
-	text, err := os.ReadFile(filepath.Join(dir, marker))
-	var n note
-	if err != nil || json.Unmarshal(text, &n) != nil || n.Dir == "" {
+	n, err := noteOf(dir)
+	if err != nil || n.Dir == "" {
 		return false
 	}
 	was, err := os.Stat(n.Dir)
@@ -264,6 +291,6 @@ func Check(ctx context.Context, o Options) (string, error) {
 	if dir := o.made(); dir != "" {
 		return fmt.Sprintf("Ray %s in %s", o.Version, dir), nil
 	}
-	py, err := choosePython(ctx, o.Version, !o.NoUv)
+	py, err := o.python(ctx)
 	return fmt.Sprintf("Ray %s will be installed once, for Python %s", o.Version, py.minor()), err
 }

@@ -453,8 +453,14 @@ func TestCollect(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(fresh, "lib"), make([]byte, 5000), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Link(filepath.Join(fresh, "lib"), filepath.Join(busy, "lib")); err != nil { // removing one frees nothing
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(fresh, "own"), make([]byte, 700), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	listed, err := List(cache)
-	if err != nil || len(listed) != 2 || listed[1].Dir != fresh || listed[1].Bytes != 5000 || listed[0].Used.Unix() != old.Unix() {
+	if err != nil || len(listed) != 2 || listed[1].Dir != fresh || listed[1].Bytes != 700 || listed[0].Used.Unix() != old.Unix() {
 		t.Errorf("listed %+v, %v", listed, err)
 	}
 	got, err := Collect(cache, false, launcher.EnvironmentTaken, func(string) bool { return false })

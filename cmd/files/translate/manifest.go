@@ -218,8 +218,6 @@ func (c *cluster) rayVersion(version string) {
 	case ofImage != "":
 	case version != "":
 		c.top.below("ray").set("version", version, "the image must have this Ray: its tag shows none")
-	default:
-		c.ask("set ray.version: the image's tag does not show which Ray it has")
 	}
 }
 

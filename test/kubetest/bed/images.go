@@ -21,6 +21,9 @@ import (
 // those names, so that the samples run unchanged.
 var samplesRay = []string{"2.46.0", "2.52.0"}
 
+// UnnamedRay is a name of the Ray image that does not show Ray's version.
+const UnnamedRay = "rayctl.test/train:v5"
+
 // ctr runs containerd's client in kubelet's namespace.
 func (b *Bed) ctr(ctx context.Context, stdin io.Reader, args ...string) (string, error) {
 	program := filepath.Join(b.programs.Runtime.Bin, "ctr")
@@ -49,6 +52,7 @@ func (b *Bed) loadImages(ctx context.Context) error {
 		for _, version := range samplesRay {
 			ray.Refs = append(ray.Refs, "docker.io/rayproject/ray:"+version)
 		}
+		ray.Refs = append(ray.Refs, UnnamedRay)
 		images = append(images, ray)
 	}
 	loaded := b.loadedImages()

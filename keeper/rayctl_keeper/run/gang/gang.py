@@ -45,6 +45,9 @@ class Gang:
         version, wanted = answer.get("ray_version", ""), self.orders["ray"].get("version")
         if wanted and version != wanted:
             raise End(Cause.START_FAILED, "the cluster has Ray %s, but ray.version asks for %s" % (version, wanted), retryable=False)
+        least = self.orders["ray"].get("least")
+        if least and version_tuple(version) < version_tuple(least):
+            raise End(Cause.START_FAILED, "the image has Ray %s, which is older than %s, and neither ray.version nor the image's tag says so: set ray.version to %s" % (version, least, version), retryable=False)
         self.session = answer.get("session_name") or ""
         self.state.change(head=dict(
             self.state.doc["head"], address=self.nodes.gcs, dashboard=self.nodes.dashboard, clientPort=self.nodes.client_port,
