@@ -94,7 +94,7 @@ func ranks(t *testing.T, s *suite) {
 	}
 	last := out[strings.LastIndex(strings.TrimSuffix(out, "\n"), "\n")+1:]
 	if !strings.HasPrefix(last, "rank 1 on node ") || !strings.HasSuffix(last, " exited with 7\n") || oc.Receipt.Exit.Message+"\n" != last {
-		t.Errorf("the last line is %q, the receipt says %q", last, oc.Receipt.Exit.Message)
+		t.Errorf("the last line is %q, the receipt says %q; all of it: %q", last, oc.Receipt.Exit.Message, short([]byte(out)))
 	}
 	if again := s.shown(t, oc.ID); again != out {
 		t.Errorf("shown again: %q, first: %q", short([]byte(again)), short([]byte(out)))
