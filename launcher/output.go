@@ -156,17 +156,17 @@ func (o *output) stop() {
 	o.cancel = nil
 }
 
-// retry tries until success, the driver's end, the head's end or ctx's end. It returns the last error.
+// retry tries until success, the driver's end, the cluster's end or ctx's end. It returns the last error.
 func (o *output) retry(ctx context.Context, a *attemptLog, try func() error) error {
 	for {
 		err := try()
-		if err == nil || ctx.Err() != nil || a.ended.Load() || errors.Is(err, dashboardclient.ErrNotFound) || errors.Is(err, ErrNotFound) {
+		if err == nil || ctx.Err() != nil || a.ended.Load() || errors.Is(err, ErrNotFound) {
 			return err
 		}
 		o.log.Debug("following the driver's log was interrupted", "cluster", o.id, "error", err)
 		select {
 		case <-ctx.Done():
-		case <-time.After(100 * time.Millisecond): // try dials again; Dial itself waits for the head
+		case <-time.After(100 * time.Millisecond): // try dials again; Dial itself waits for the keeper
 		}
 	}
 }

@@ -101,8 +101,8 @@ func (p *Plan) podGrace() time.Duration {
 // warns reports whether a pod that is taken away is a warning for the job: keeper/rayctl_keeper/rayhook/leave.py.
 func (p *Plan) warns() bool { return p.warning() > 0 }
 
-// warning is how long such a pod lives on; 0: it does not warn. What holds the cluster in a queue may take it back: the keeper has to know that from the head, for whom
-// the pods then disappear without a word, or the run would be lost where its next attempt is to wait for the queue.
+// warning is how long such a pod lives on; 0: it does not warn. A queueing system that holds the cluster may take it back, and only the head tells the keeper so:
+// without that the run would be lost, where its next attempt is to wait in the queue.
 func (p *Plan) warning() time.Duration {
 	grace := time.Duration(*p.Spec.Job.Grace)
 	if p.ClusterHeld {
@@ -164,7 +164,7 @@ func (p *Plan) env(g spec.NodeGroup) []corev1.EnvVar {
 	values := maps.Clone(rayDefaults)
 	switch drain := "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"; {
 	case p.warns():
-		values[drain] = strconv.Itoa(int(time.Duration(*p.Spec.Job.Grace).Seconds()))
+		values[drain] = strconv.Itoa(int(p.warning().Seconds()))
 	case p.Spec.Job.Entrypoint != "":
 		values[drain] = "0" // in jobGrace nothing drains; `up` may have Serve at work
 	}

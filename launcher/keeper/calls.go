@@ -179,7 +179,30 @@ func (c *Client) ChoosePort(ctx context.Context, host string, wanted int) (int, 
 
 // Log opens the keeper's copy of an attempt's output (0: the last attempt's) at a byte offset. The reader ends where the copy ends now.
 func (c *Client) Log(ctx context.Context, attempt int, offset int64) (io.ReadCloser, error) {
-	query := url.Values{"offset": {strconv.FormatInt(offset, 10)}, "attempt": {strconv.Itoa(attempt)}}
+	response, err := c.openLog(ctx, attempt, offset, url.Values{})
+	if err != nil {
+		return nil, err
+	}
+	return response.Body, nil
+}
+
+// FollowLog is Log, and the reader goes on as the output grows, to its end: an attempt's, or job.prepare's alone. grows is false if the keeper is of an earlier
+// rayctl, and the reader ends where the copy ends now. Ray's own lines are in it, as in Log.
+func (c *Client) FollowLog(ctx context.Context, attempt int, offset int64, prepare bool) (log io.ReadCloser, grows bool, err error) {
+	query := url.Values{"follow": {"1"}}
+	if prepare {
+		query.Set("prepare", "1")
+	}
+	response, err := c.openLog(ctx, attempt, offset, query)
+	if err != nil {
+		return nil, false, err
+	}
+	return response.Body, response.ContentLength < 0, nil
+}
+
+func (c *Client) openLog(ctx context.Context, attempt int, offset int64, query url.Values) (*http.Response, error) {
+	query.Set("offset", strconv.FormatInt(offset, 10))
+	query.Set("attempt", strconv.Itoa(attempt))
 	request, err := c.request(ctx, http.MethodGet, "/v1/log?"+query.Encode(), nil)
 	if err != nil {
 		return nil, err
@@ -188,25 +211,7 @@ func (c *Client) Log(ctx context.Context, attempt int, offset int64) (io.ReadClo
 	if err != nil {
 		return nil, fmt.Errorf("read the driver's log from the keeper: %w", err)
 	}
-	return response.Body, nil
-}
-
-// FollowLog is Log, and the reader goes on as the output grows, to its end: an attempt's, or job.prepare's alone. grows is false if the keeper is of an earlier
-// rayctl, and the reader ends where the copy ends now. Ray's own lines are in it, as in Log.
-func (c *Client) FollowLog(ctx context.Context, attempt int, offset int64, prepare bool) (log io.ReadCloser, grows bool, err error) {
-	query := url.Values{"offset": {strconv.FormatInt(offset, 10)}, "attempt": {strconv.Itoa(attempt)}, "follow": {"1"}}
-	if prepare {
-		query.Set("prepare", "1")
-	}
-	request, err := c.request(ctx, http.MethodGet, "/v1/log?"+query.Encode(), nil)
-	if err != nil {
-		return nil, false, err
-	}
-	response, err := c.do(request)
-	if err != nil {
-		return nil, false, fmt.Errorf("follow the driver's log at the keeper: %w", err)
-	}
-	return response.Body, response.ContentLength < 0, nil
+	return response, nil
 }
 
 // Recorded returns nil when the result and the driver's output are saved where they outlive the keeper's pod. On Kubernetes the record's pod saves them;

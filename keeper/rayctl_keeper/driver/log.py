@@ -17,7 +17,7 @@ TRIES = 3  # for the end of a log, over connections that are cut
 COPIED = 10.0  # seconds for what a driver that was killed has left in its pipe
 LOOK = 1.0  # seconds after which a file is looked at, also if nobody has written to it
 BATCH = 0.01  # seconds between two takes, so that a driver that writes line by line costs a shared file system few writes
-YEAR = 86400.0 * 365
+DAY = 86400
 AGAIN, LONGEST = 0.2, 5.0  # seconds before a stream that was cut is opened again, and where that does not help
 BEGINNING = 4096  # bytes, by which a log is known again: Ray begins it with a time and the job's id
 TRUNCATED = b"\nrayctl: the log was truncated here, and output may be missing\n"  # dashboardclient/logstream/tailer.go has the same
@@ -368,8 +368,8 @@ class DriverLog:
         dashboard = self._dashboard_of()
         version = _version(dashboard)
         live = stream and logread.can_follow(version)
-        path = dashboard.log_path("stream", node, name, interval=0.05, timeout=int(YEAR)) if live else dashboard.log_path("file", node, name)
-        connection, response = dashboard.open("GET", path, 86400.0 if live else 30.0)
+        path = dashboard.log_path("stream", node, name, interval=0.05, timeout=365 * DAY) if live else dashboard.log_path("file", node, name)
+        connection, response = dashboard.open("GET", path, DAY if live else 30.0)
         try:
             if response.status != 200:
                 raise Refused(response.status, error_line(response.read()))

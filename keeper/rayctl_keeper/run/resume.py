@@ -56,7 +56,7 @@ class Resumption:
         if program.get("driverNodeId"):
             self._driver_log.begin(job["logFile"], program["driverNodeId"], [], stream=program["state"] == JobState.RUNNING, resume=True)
 
-    def resume_limits(self, awaits_nodes, held=False):
+    def resume_limits(self, awaits_nodes, held):
         """Limits count from when they counted, and fall due when they were to. awaits_nodes: see run/gang/placed.py; held: see Nodes."""
         offset = time.monotonic() - time.time()
         if waits(self.earlier, held):

@@ -143,7 +143,7 @@ class TheLimits(unittest.TestCase):
     def test_another_keeper_goes_on(self):
         def keeper(earlier, awaits_nodes=False):
             limits = Limits({"queue": 50, "start": 30, "max": 60, "total": 100}, time.monotonic())
-            Resumption(earlier, "", limits, None, None, None).resume_limits(awaits_nodes)
+            Resumption(earlier, "", limits, None, None, None).resume_limits(awaits_nodes, held=False)
             return limits
         ago = wall(time.time() - 20)
         first, waiting = keeper({}), keeper({"phase": "Provisioning", "since": ago, "deadlines": {"max": None, "idle": None, "total": None}})
