@@ -55,6 +55,7 @@ import (
 	"github.com/rayctl/rayctl/test/kubetest"
 	machine "github.com/rayctl/rayctl/test/kubetest/bed"
 	"github.com/rayctl/rayctl/test/kubetest/build"
+	"github.com/rayctl/rayctl/test/once"
 	"github.com/rayctl/rayctl/test/pace"
 )
 
@@ -456,19 +457,14 @@ type user struct {
 	env    []string
 }
 
-// binary builds rayctl once for all tests, in the testbed's cache, where it is not linked again if nothing has changed. Who uses the testbed has it alone.
+// binary builds rayctl once for all tests, in the testbed's cache, which pods see. Who uses the testbed has it alone.
 var binary = sync.OnceValues(func() (string, error) {
 	cache, err := build.CacheDir()
 	if err != nil {
 		return "", err
 	}
 	path := filepath.Join(cache, "under-test", "rayctl")
-	c := exec.CommandContext(context.Background(), "go", "build", "-trimpath", "-o", path, "github.com/rayctl/rayctl/cmd/rayctl")
-	c.Env = append(os.Environ(), "CGO_ENABLED=0") // so that it also runs in pods; as in releases, which test/release builds
-	if out, err := c.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build rayctl: %w: %s", err, out)
-	}
-	return path, nil
+	return path, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), once.Program(context.Background(), once.Rayctl, path))
 })
 
 // newUser has an environment of its own, with only the kubeconfig of this machine.

@@ -22,6 +22,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/test/hostileuser"
 	"github.com/rayctl/rayctl/test/needs"
+	"github.com/rayctl/rayctl/test/once"
 	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
@@ -99,9 +100,8 @@ func rayctl(t *testing.T) string {
 		}
 	}
 	path := filepath.Join(dir, "rayctl")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/rayctl/rayctl/cmd/rayctl")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build rayctl: %v: %s", err, out)
+	if err := once.Program(t.Context(), once.Rayctl, path); err != nil {
+		t.Fatal(err)
 	}
 	return path
 }

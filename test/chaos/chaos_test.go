@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/rayctl/rayctl/test/once"
 )
 
 var (
@@ -150,8 +152,8 @@ func buildRayctl(t *testing.T) string {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	path := filepath.Join(dir, "rayctl")
-	if out, err := exec.Command("go", "build", "-o", path, "github.com/rayctl/rayctl/cmd/rayctl").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	if err := once.Program(t.Context(), once.Rayctl, path); err != nil {
+		t.Fatal(err)
 	}
 	return path
 }

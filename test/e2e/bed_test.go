@@ -27,6 +27,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/rayctl/rayctl/test/needs"
+	"github.com/rayctl/rayctl/test/once"
 	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/raytest"
 )
@@ -42,10 +43,10 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	home.dir, home.rayctl = dir, filepath.Join(dir, "rayctl")
-	build := exec.Command("go", "build", "-o", home.rayctl, "github.com/rayctl/rayctl/cmd/rayctl")
-	build.Stderr = os.Stderr
 	code := 1
-	if err := build.Run(); err == nil {
+	if err := once.Program(context.Background(), once.Rayctl, home.rayctl); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	} else {
 		code = m.Run()
 		code = max(code, leftBehind())
 	}

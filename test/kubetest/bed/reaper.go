@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"time"
+
+	"github.com/rayctl/rayctl/test/once"
 )
 
 var errInUse = errors.New("the testbed is in use")
@@ -64,12 +64,9 @@ func (b *Bed) SpawnReaper(ctx context.Context) error {
 	if b.find(reaper) != nil {
 		return nil
 	}
-	_, self, _, _ := runtime.Caller(0)
 	program := b.path("tmp", string(reaper))
-	build := exec.CommandContext(ctx, "go", "build", "-o", program, ".")
-	build.Dir = filepath.Join(filepath.Dir(self), "..", "cmd")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the testbed's reaper: %w: %s", err, out)
+	if err := once.Program(ctx, "github.com/rayctl/rayctl/test/kubetest/cmd", program); err != nil {
+		return fmt.Errorf("building the testbed's reaper: %w", err)
 	}
 	_, err := b.spawn(reaper, command{
 		argv: []string{program, "reap"},
