@@ -20,7 +20,7 @@ func TestOutputGoesOn(t *testing.T) {
 	const saved = "2026-11-29 12:00:00,000\tINFO job_manager.py:581 -- Runtime env is setting up.\nRunning entrypoint for job x-1: drive\nline 1\n" + logstream.Truncated + "line 2\n"
 	for cut := range len(saved) {
 		var out bytes.Buffer
-		o := newOutput(nil, "x", &out, slog.New(slog.DiscardHandler))
+		o := newOutput(nil, "x", RunOptions{Stdout: &out}, slog.New(slog.DiscardHandler))
 		r := &Result{open: func(_ context.Context, _ int, offset int64) (io.ReadCloser, error) {
 			return io.NopCloser(strings.NewReader(saved[offset:])), nil
 		}}
@@ -40,7 +40,7 @@ func TestOutputGoesOn(t *testing.T) {
 // If the stream accepts no more, copying the rest of an attempt's output from its saved copy is no failure, and writes nothing to the stream.
 func TestOutputIsNotRepeated(t *testing.T) {
 	disk := &smalldisk.Disk{Room: 9}
-	o := newOutput(nil, "x", disk, slog.New(slog.DiscardHandler))
+	o := newOutput(nil, "x", RunOptions{Stdout: disk}, slog.New(slog.DiscardHandler))
 	opened := []int64{}
 	open := func(_ context.Context, _ int, offset int64) (io.ReadCloser, error) {
 		opened = append(opened, offset)

@@ -35,6 +35,12 @@ type RunOptions struct {
 	// Stdout gets the driver's output, byte for byte, and nothing else. After an error it gets nothing more (see Stdout), and the run goes on.
 	// nil: the output is not followed.
 	Stdout io.Writer
+	// Tail leaves out all but so many last lines of what has been printed before; 0: nothing is left out.
+	Tail int
+	// Attempt is the only one whose output is wanted, and ends the watching (Outcome.Over); 0: all.
+	Attempt int
+	// Source has the output of the run while it lives; nil: its keeper.
+	Source LogSource
 	// OnStatus is called with each Status of the cluster, from one goroutine; nil: none.
 	OnStatus func(Status)
 	// Actions delivers the user's requests; nil: none.
@@ -51,6 +57,7 @@ type RunOptions struct {
 type Outcome struct {
 	ID       ID
 	Detached bool     // watching stopped, the run goes on; Receipt is nil
+	Over     *Status  // RunOptions.Attempt has ended, the run goes on; Receipt is nil
 	Receipt  *Receipt // the account of a run that has ended
 	Result   *Result
 }
@@ -157,7 +164,7 @@ func (v *view) attach(ctx context.Context, early Action) (*Outcome, error) {
 		return nil, err
 	}
 	if v.o.Stdout != nil {
-		v.output = newOutput(v.l, v.id, v.o.Stdout, v.log)
+		v.output = newOutput(v.l, v.id, v.o, v.log)
 		defer v.output.stop()
 	}
 	stopRenewals := v.startRenewals(ctx)
@@ -191,6 +198,10 @@ func (v *view) startRenewals(ctx context.Context) (stop func()) {
 }
 
 func (v *view) untilGone(ctx context.Context, statuses <-chan Status) (*Outcome, error) {
+	var failed <-chan error
+	if v.output != nil {
+		failed = v.output.failed
+	}
 	for {
 		select {
 		case s, open := <-statuses:
@@ -210,17 +221,37 @@ func (v *view) untilGone(ctx context.Context, statuses <-chan Status) (*Outcome,
 			if v.output != nil {
 				v.output.see(ctx, s)
 			}
+			if v.o.Attempt > 0 && s.Attempt > v.o.Attempt && !s.Phase.Ended() {
+				return v.attemptOver(ctx, s)
+			}
 		case a := <-v.o.Actions:
 			if a == Detach {
 				return &Outcome{ID: v.id, Detached: true}, nil
 			}
 			v.end(ctx, a)
+		case err := <-failed:
+			return nil, err
 		case err := <-v.ending:
 			if err != nil {
 				return nil, err
 			}
 		}
 	}
+}
+
+// attemptOver ends the watching of one attempt.
+func (v *view) attemptOver(ctx context.Context, s Status) (*Outcome, error) {
+	if v.output != nil {
+		if err := v.output.finishAttempt(ctx, s.Attempts); err != nil {
+			return nil, v.notShown(err)
+		}
+	}
+	return &Outcome{ID: v.id, Over: &s}, nil
+}
+
+// notShown is the error of output that is there and cannot be shown.
+func (v *view) notShown(err error) error {
+	return Fail(runstate.CodeInternal, err, "`rayctl logs "+string(v.id)+"` shows all of it", "the rest of the driver's output cannot be shown: %v", err)
 }
 
 // end asks for the end of the run; Watch reports when it is reached.
@@ -244,7 +275,7 @@ func (v *view) finish(ctx context.Context) (*Outcome, error) {
 	}
 	if v.output != nil {
 		if err := v.output.complete(ctx, r); err != nil {
-			return nil, Fail(runstate.CodeInternal, err, "`rayctl logs "+string(v.id)+"` shows all of it", "the rest of the driver's output cannot be shown: %v", err)
+			return nil, v.notShown(err)
 		}
 	}
 	return &Outcome{ID: v.id, Receipt: NewReceipt(r), Result: r}, nil

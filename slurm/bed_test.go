@@ -895,7 +895,7 @@ func (b *bed) recorded(t *testing.T, l launcher.Launcher, id launcher.ID) string
 		if err != nil {
 			t.Fatal(err)
 		}
-		own := driverio.NewAttemptOutput(&out, result.Job, submission, begin)
+		own := driverio.NewAttemptOutput(&out, result.Job, submission, begin, 0)
 		_, err = io.Copy(own, log)
 		if err := errors.Join(err, own.Flush(), log.Close()); err != nil {
 			t.Fatal(err)

@@ -72,9 +72,9 @@ func (c *Cluster) UntilEnded(ctx context.Context) bool {
 	return false
 }
 
-// CopyLog shows the saved output of one attempt, without Ray's own first lines.
-func CopyLog(ctx context.Context, w io.Writer, s *launcher.Status, open launcher.LogOpener, attempt int) error {
-	saved, err := open(ctx, attempt, 0)
+// CopyLog shows the saved output of one attempt from a byte on, without Ray's own lines.
+func CopyLog(ctx context.Context, w io.Writer, s *launcher.Status, open launcher.LogOpener, attempt int, from int64) error {
+	saved, err := open(ctx, attempt, from)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func CopyLog(ctx context.Context, w io.Writer, s *launcher.Status, open launcher
 		return err
 	}
 	id, begin := DriverOf(s, attempt)
-	own := driverio.NewAttemptOutput(w, s.Job, id, begin)
+	own := driverio.NewAttemptOutput(w, s.Job, id, begin, from)
 	if _, err := io.Copy(own, saved); err != nil {
 		return err
 	}
@@ -143,10 +143,10 @@ func (a *App) shared(dir string) (*Cluster, error) {
 	return &Cluster{Launcher: l, ID: id}, nil
 }
 
-// SharedLog opens what is copied of the output of a shared run, also while it lives; nil: the cluster is not shared.
-func (c *Cluster) SharedLog() launcher.LogOpener {
+// Shared has the output of a run that another user shares; nil: the cluster is the user's own.
+func (c *Cluster) Shared() launcher.LogSource {
 	if l, ok := c.Launcher.(*sharedrun.Launcher); ok {
-		return l.OpenLog
+		return l
 	}
 	return nil
 }

@@ -283,7 +283,7 @@ func recorded(ctx context.Context, l launcher.Launcher, s *spec.ClusterSpec, w i
 	if r.SpecHash != spec.Hash(s) {
 		return nil, anotherRun(r, s, taken)
 	}
-	if err := app.CopyLog(ctx, w, &r.Status, r.OpenLog, 0); err != nil {
+	if err := app.CopyLog(ctx, w, &r.Status, r.OpenLog, 0, 0); err != nil {
 		return nil, err
 	}
 	return &launcher.Outcome{ID: launcher.ID(s.Name), Receipt: launcher.NewReceipt(r), Result: r}, nil

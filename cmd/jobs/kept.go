@@ -75,7 +75,7 @@ func keptLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster, r
 		return output, err
 	}
 	own := logstream.NewDriverOutput(a.UI.Output(), job.SubmissionID, job.Entrypoint)
-	if err := errors.Join(tailLog(ctx, own, &launcher.Status{}, open, 0, o.tail), own.Flush()); err != nil {
+	if err := errors.Join(tailLog(ctx, own, &launcher.Status{}, open, 0, o.tail, 0), own.Flush()); err != nil {
 		return err
 	}
 	if !o.follow || !job.Status.Terminal() {

@@ -1,12 +1,12 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -84,7 +84,7 @@ func NewLogs(a *app.App) *cobra.Command {
 			if err := o.arguments(args); err != nil {
 				return err
 			}
-			return a.Action(func(ctx context.Context) error { return runLogs(ctx, a, o) })(c, args)
+			return a.Action(func(ctx context.Context) error { return showLogs(ctx, a, o) })(c, args)
 		},
 		ValidArgsFunction: completeClusterThenJob(a),
 	}
@@ -126,8 +126,8 @@ func (o *logsOptions) arguments(args []string) error {
 	return err
 }
 
-// runLogs shows the available output: from the dashboard while the head lives, from the record after that.
-func runLogs(ctx context.Context, a *app.App, o *logsOptions) error {
+// showLogs shows the available output: of a run from its keeper, of other jobs from the dashboard, of a cluster that has ended from its record.
+func showLogs(ctx context.Context, a *app.App, o *logsOptions) error {
 	if o.attempt == 0 { // attempts are of a run, which only a cluster of ours has
 		a.FromEnvironment(ctx, &o.dashboard)
 	}
@@ -166,10 +166,10 @@ func clusterLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster
 	switch {
 	case s.Phase.Ended():
 		return recordLogs(ctx, a, o, c)
-	case c.SharedLog() != nil:
-		return sharedLogs(ctx, a, o, c, s)
-	case o.node == "" && (o.job == "" || (s.Job != nil && s.Job.SubmissionID == o.job)) && s.Job != nil:
-		return ownJobLogs(ctx, a, o, c, s)
+	case c.Shared() != nil && o.node != "":
+		return app.UsageError("leave it out", "--node needs the cluster of %s, which only its owner can connect to", c.ID)
+	case c.Shared() != nil, o.node == "" && s.Job != nil && (o.job == "" || s.Job.SubmissionID == o.job):
+		return runLogs(ctx, a, o, c, s)
 	}
 	conn, err := a.ConnectCluster(ctx, c)
 	if err != nil {
@@ -179,58 +179,73 @@ func clusterLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster
 	return dashboardLogs(ctx, a, o, conn)
 }
 
-// ownJobLogs shows the output of the cluster's own job. Following it watches the run, through restarts and to its end.
-func ownJobLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster, s launcher.Status) error {
-	if o.follow && o.attempt == 0 && (o.tail == 0 || s.Job.State == runstate.JobWaiting) {
-		watch, output := watcher.New(a.UI), driverend.New(o.to(a))
-		outcome, err := launcher.Attach(ctx, c.Launcher, c.ID, launcher.RunOptions{Stdout: output, OnStatus: watch.See, Logger: a.Logger()})
-		switch {
-		case err != nil && app.Interrupted(ctx):
-			a.UI.Note("stopped watching, run %s keeps running: `rayctl down %s` ends it", c.ID, c.ID)
-			return app.Exit(runstate.CodeInterrupted)
-		case err != nil:
-			return err
-		}
-		a.UI.Note("%s", outcome.Receipt.Exit.Sentence())
-		if cause := outcome.Receipt.Exit.Cause; cause == runstate.CauseDriverFailed || cause == runstate.CausePrepareFailed {
-			output.HintMissing(a.UI, false)
-		}
-		return app.ExitOrNil(outcome.Receipt.Exit.Code)
+// runLogs shows the output of a run that lives: of the cluster's own job, or of one that another user shares.
+func runLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster, s launcher.Status) error {
+	earlier := o.attempt != 0 && o.attempt < s.Attempt
+	if o.follow && !earlier && s.Job != nil {
+		return followRun(ctx, a, o, c, s)
 	}
-	if o.attempt != 0 && o.attempt < s.Attempt {
-		return earlierLogs(ctx, a, o, c, s)
-	}
-	if s.Job.State == runstate.JobWaiting && !s.Job.Preparing() {
+	if !earlier && s.Job != nil && s.Job.State == runstate.JobWaiting && !s.Job.Preparing() {
 		a.UI.Note("the job of %s is not submitted yet: %s", c.ID, watcher.PhaseLine(s))
 		return nil
 	}
-	conn, err := a.ConnectCluster(ctx, c)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	o.job = s.Job.SubmissionID
-	if p := s.Job.Prepare; s.Job.Preparing() {
-		o.job = p.SubmissionID
-	} else if s.Job.Prepares() && o.tail == 0 {
-		if err := conn.JobLog(ctx, p.SubmissionID, o.to(a), dashboardclient.LogOptions{StripHeader: true}); err != nil {
-			return err
-		}
-	}
-	return dashboardLogs(ctx, a, o, conn)
-}
-
-// earlierLogs shows the output of an attempt before the current one. Only the keeper has a copy; a restarted head does not have the job.
-func earlierLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster, s launcher.Status) error {
-	if !slices.ContainsFunc(s.Attempts, func(old runstate.Attempt) bool { return old.Attempt == o.attempt }) {
+	err := outputOf(ctx, a, c, func(source launcher.LogSource) error { return presentLog(ctx, a, o, &s, source) })
+	switch {
+	case errors.Is(err, keeper.ErrNotFound):
 		return launcher.Fail(runstate.CodeSpec, launcher.ErrNotEnded, "the same command shows what was saved of it once the run has ended",
 			"attempt %d of %s had another keeper than the one that answers now", o.attempt, c.ID)
-	}
-	err := a.AskKeeper(ctx, c, func(k *keeper.Client) error { return tailLog(ctx, o.to(a), &s, k.Log, o.attempt, o.tail) })
-	if err != nil || !o.follow {
+	case err != nil || !o.follow:
 		return err
 	}
 	return attemptCode(&s, o.attempt)
+}
+
+// outputOf calls show with what has the output of a run that lives.
+func outputOf(ctx context.Context, a *app.App, c *app.Cluster, show func(launcher.LogSource) error) error {
+	if shared := c.Shared(); shared != nil {
+		return show(shared)
+	}
+	return a.AskKeeper(ctx, c, func(k *keeper.Client) error { return show(k) })
+}
+
+// presentLog shows what there is of an attempt's output.
+func presentLog(ctx context.Context, a *app.App, o *logsOptions, s *launcher.Status, source launcher.LogSource) error {
+	attempt, size := cmp.Or(o.attempt, s.Attempt), int64(0)
+	if o.tail > 0 {
+		var err error
+		if size, err = source.LogSize(ctx, attempt); err != nil {
+			return err
+		}
+	}
+	return tailLog(ctx, o.to(a), s, source.Log, attempt, o.tail, size)
+}
+
+// followRun watches the run, through restarts and to its end; or the one attempt that was asked for.
+func followRun(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster, s launcher.Status) error {
+	output, shared := driverend.New(o.to(a)), c.Shared() != nil
+	ro := launcher.RunOptions{Stdout: output, Tail: o.tail, Attempt: o.attempt, Source: c.Shared(), Logger: a.Logger()}
+	if !shared {
+		ro.OnStatus = watcher.New(a.UI).See
+	}
+	outcome, err := launcher.Attach(ctx, c.Launcher, c.ID, ro)
+	switch {
+	case err != nil && app.Interrupted(ctx) && shared:
+		a.UI.Note("stopped watching the shared run %s", c.ID)
+		return app.Exit(runstate.CodeInterrupted)
+	case err != nil && app.Interrupted(ctx):
+		a.UI.Note("stopped watching, run %s keeps running: `rayctl down %s` ends it", c.ID, c.ID)
+		return app.Exit(runstate.CodeInterrupted)
+	case err != nil:
+		return err
+	case outcome.Over != nil:
+		return attemptCode(outcome.Over, o.attempt)
+	}
+	exit := outcome.Receipt.Exit
+	a.UI.Note("%s", exit.Sentence())
+	if !shared && (exit.Cause == runstate.CauseDriverFailed || exit.Cause == runstate.CausePrepareFailed) {
+		output.HintMissing(a.UI, false)
+	}
+	return app.ExitOrNil(exit.Code)
 }
 
 // dashboardLogs shows the output of one job, or a node's log.
@@ -292,7 +307,7 @@ func recordLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster)
 			a.UI.Note("attempt %d had no output; this is that of attempt %d", r.Attempt, attempt)
 		}
 	}
-	if err := tailLog(ctx, o.to(a), &r.Status, r.OpenLog, attempt, o.tail); err != nil {
+	if err := tailLog(ctx, o.to(a), &r.Status, r.OpenLog, attempt, o.tail, 0); err != nil {
 		return err
 	}
 	for _, m := range r.Log.Missing {

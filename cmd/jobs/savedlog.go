@@ -1,13 +1,11 @@
 package jobs
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"path/filepath"
 
 	"github.com/rayctl/rayctl/cmd/app"
-	"github.com/rayctl/rayctl/dashboardclient/logstream"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -30,78 +28,12 @@ func lastOutput(ctx context.Context, s *launcher.Status, open launcher.LogOpener
 	return 0
 }
 
-// tailLog shows the last lines of the saved output; 0: all.
-func tailLog(ctx context.Context, w io.Writer, s *launcher.Status, open launcher.LogOpener, attempt, lines int) error {
+// tailLog shows the last lines of the saved output, which has size bytes (0: not known); 0 lines: all.
+func tailLog(ctx context.Context, w io.Writer, s *launcher.Status, open launcher.LogOpener, attempt, lines int, size int64) error {
 	if lines == 0 {
-		return app.CopyLog(ctx, w, s, open, attempt)
+		return app.CopyLog(ctx, w, s, open, attempt, 0)
 	}
-	t, starts := &tail{lines: lines, most: mostKept}, logstream.NewLineStarts(lines)
-	if err := app.CopyLog(ctx, io.MultiWriter(t, starts), s, open, attempt); err != nil {
-		return err
-	}
-	if t.left {
-		return app.CopyLog(ctx, &skipping{w: w, left: starts.First()}, s, open, attempt)
-	}
-	_, err := w.Write(t.last())
-	return err
-}
-
-// mostKept is how many bytes of last lines are kept in memory. Longer ones are read a second time.
-const mostKept = 1 << 20
-
-// skipping passes on what is written to it, without the beginning.
-type skipping struct {
-	w    io.Writer
-	left int64
-}
-
-func (s *skipping) Write(p []byte) (int, error) {
-	passed := min(s.left, int64(len(p)))
-	s.left -= passed
-	if passed == int64(len(p)) {
-		return len(p), nil
-	}
-	n, err := s.w.Write(p[passed:])
-	return int(passed) + n, err
-}
-
-// tail keeps the last lines written to it, in about twice their memory.
-type tail struct {
-	lines int
-	buf   []byte
-	limit int  // length at which buf is cut again
-	most  int  // bytes of lines to keep, 0: any number
-	left  bool // the lines are longer: buf has nothing
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	if t.left {
-		return len(p), nil
-	}
-	t.buf = append(t.buf, p...)
-	if len(t.buf) > t.limit {
-		t.buf = append([]byte(nil), t.last()...)
-		t.limit = 2*len(t.buf) + 1<<20
-		if t.most > 0 && len(t.buf) > t.most {
-			t.left, t.buf = true, nil
-		}
-	}
-	return len(p), nil
-}
-
-// last returns the last lines so far, including an unfinished one.
-func (t *tail) last() []byte {
-	end := len(t.buf)
-	if end > 0 && t.buf[end-1] == '\n' {
-		end--
-	}
-	for range t.lines {
-		end = bytes.LastIndexByte(t.buf[:max(end, 0)], '\n')
-		if end < 0 {
-			return t.buf
-		}
-	}
-	return t.buf[end+1:]
+	return launcher.LastLines(w, lines, size, func(w io.Writer, from int64) error { return app.CopyLog(ctx, w, s, open, attempt, from) })
 }
 
 // attemptCode is the exit code of -f after the output of an ended attempt: the run's code after the last (0 is the last, too).

@@ -175,7 +175,7 @@ func TestPlantedLog(t *testing.T) {
 	}
 	for want, plant := range plants {
 		dir := t.TempDir()
-		if err := errors.Join(os.WriteFile(filepath.Join(dir, keeper.StateFile), []byte(`{"name": "told", "attempt": 1, "phase": "Ready"}`), 0o600),
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, keeper.StateFile), []byte(`{"name": "told", "attempt": 1, "phase": "Ready", "job": {"submissionId": "told-1"}}`), 0o600),
 			plant(filepath.Join(dir, keeper.DriverLog))); err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +189,7 @@ func TestPlantedLog(t *testing.T) {
 	}
 	dir := t.TempDir()
 	log := filepath.Join(dir, keeper.DriverLog)
-	if err := errors.Join(os.WriteFile(filepath.Join(dir, keeper.StateFile), []byte(`{"name": "told", "attempt": 1, "phase": "Ready"}`), 0o600),
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, keeper.StateFile), []byte(`{"name": "told", "attempt": 1, "phase": "Ready", "job": {"submissionId": "told-1"}}`), 0o600),
 		os.WriteFile(log, []byte("begin\n"), 0o600), os.Truncate(log, 1<<42)); err != nil {
 		t.Fatal(err)
 	}

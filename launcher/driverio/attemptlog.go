@@ -14,11 +14,9 @@ type AttemptOutput struct {
 	left            int64 // of job.prepare's
 }
 
-// NewAttemptOutput is for the saved log, from its first byte on, of an attempt of the job: its driver's submission id, and its LogBegin.
-func NewAttemptOutput(w io.Writer, j *runstate.Job, driver string, begin int64) *AttemptOutput {
-	o := &AttemptOutput{prepare: PrepareOutput(w, j, driver), driver: logstream.NewDriverOutput(w, driver, j.Entrypoint)}
-	o.begin(begin, 0)
-	return o
+// NewAttemptOutput is for the saved log, read from a byte on, of an attempt of the job: its driver's submission id, and its LogBegin.
+func NewAttemptOutput(w io.Writer, j *runstate.Job, driver string, begin, from int64) *AttemptOutput {
+	return ContinueAttempt(PrepareOutput(w, j, driver), logstream.NewDriverOutput(w, driver, j.Entrypoint), begin, from)
 }
 
 // PrepareOutput takes Ray's lines out of what job.prepare printed.

@@ -27,7 +27,7 @@ func TestAttemptOutput(t *testing.T) {
 	} {
 		for _, size := range []int{1, 7, 1 << 20} {
 			var out strings.Builder
-			o := driverio.NewAttemptOutput(&out, j, "n-1", c.begin)
+			o := driverio.NewAttemptOutput(&out, j, "n-1", c.begin, 0)
 			for rest := []byte(c.log); len(rest) > 0; {
 				n, err := o.Write(rest[:min(size, len(rest))])
 				if err != nil {

@@ -186,6 +186,15 @@ func (c *Client) Log(ctx context.Context, attempt int, offset int64) (io.ReadClo
 	return response.Body, nil
 }
 
+// LogSize is how many bytes the keeper's copy of an attempt's output has now.
+func (c *Client) LogSize(ctx context.Context, attempt int) (int64, error) {
+	response, err := c.openLog(ctx, attempt, 0, url.Values{})
+	if err != nil {
+		return 0, err
+	}
+	return max(0, response.ContentLength), response.Body.Close() // the rest of the answer is not read
+}
+
 // FollowLog is Log, and the reader goes on as the output grows, to its end: an attempt's, or job.prepare's alone. grows is false if the keeper is of an earlier
 // rayctl, and the reader ends where the copy ends now. Ray's own lines are in it, as in Log.
 func (c *Client) FollowLog(ctx context.Context, attempt int, offset int64, prepare bool) (log io.ReadCloser, grows bool, err error) {

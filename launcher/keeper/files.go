@@ -37,11 +37,16 @@ func AttemptLog(attempt int) string { return fmt.Sprintf("driver-%d.log", attemp
 
 // OpenLog opens the keeper's copy of an attempt's output (0: the last attempt's) at a byte offset. Without a copy the reader is empty.
 func (f Files) OpenLog(attempt int, offset int64) (io.ReadCloser, error) {
+	current := attempt == 0 || f.isCurrent(attempt)
 	name := DriverLog // an earlier attempt's log was renamed
-	if attempt != 0 && !f.isCurrent(attempt) {
+	if !current {
 		name = AttemptLog(attempt)
 	}
 	file, err := f.Open(name)
+	if err == nil && current && attempt != 0 && !f.isCurrent(attempt) { // it was renamed meanwhile: this may be the next one's
+		_ = file.Close()
+		return f.OpenLog(attempt, offset)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return io.NopCloser(strings.NewReader("")), nil
 	}

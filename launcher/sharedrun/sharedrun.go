@@ -155,6 +155,105 @@ func (l *Launcher) OpenLog(ctx context.Context, attempt int, offset int64) (io.R
 	return &until{log, ctx}, nil
 }
 
+// LogSize is how many bytes are copied of the output of an attempt.
+func (l *Launcher) LogSize(ctx context.Context, attempt int) (int64, error) {
+	log, err := l.OpenLog(ctx, attempt, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer log.Close()
+	file, is := log.(*until).ReadCloser.(*os.File)
+	if !is {
+		return 0, nil // there is none
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return 0, l.failed(err)
+	}
+	return info.Size(), nil
+}
+
+// Log is OpenLog, for launcher.LogSource.
+func (l *Launcher) Log(ctx context.Context, attempt int, offset int64) (io.ReadCloser, error) {
+	return l.OpenLog(ctx, attempt, offset)
+}
+
+// FollowLog goes on as the copy grows, until the attempt has ended, or with prepare until job.prepare has.
+func (l *Launcher) FollowLog(ctx context.Context, attempt int, offset int64, prepare bool) (io.ReadCloser, bool, error) {
+	log, err := l.OpenLog(ctx, attempt, offset)
+	if err != nil {
+		return nil, false, err
+	}
+	return &growing{l: l, ctx: ctx, attempt: attempt, prepare: prepare, offset: offset, log: log}, true, nil
+}
+
+// growing reads a copy that the keeper goes on with.
+type growing struct {
+	l       *Launcher
+	ctx     context.Context //nolint:containedctx // of the one reader
+	attempt int
+	prepare bool
+	offset  int64
+	log     io.ReadCloser
+	over    bool // the attempt had ended before the copy was opened
+	whole   bool // all that is wanted was read
+}
+
+// Read implements io.Reader. It waits until there is something.
+func (g *growing) Read(p []byte) (int, error) {
+	for !g.whole {
+		n, err := g.log.Read(p)
+		if n > 0 {
+			n = g.within(n)
+			g.offset += int64(n)
+			return n, nil
+		}
+		if !errors.Is(err, io.EOF) || g.over {
+			return 0, err
+		}
+		if err := g.again(); err != nil {
+			return 0, err
+		}
+	}
+	return 0, io.EOF
+}
+
+// within is how many of the next n bytes are wanted.
+func (g *growing) within(n int) int {
+	if !g.prepare {
+		return n
+	}
+	st, err := g.l.state()
+	if err != nil || st.Job == nil || st.Attempt != g.attempt || st.Job.LogBegin == runstate.AllPrepare {
+		return n
+	}
+	left := max(0, st.Job.LogBegin-g.offset)
+	g.whole = left <= int64(n)
+	return int(min(int64(n), left))
+}
+
+// again opens the copy once more: the keeper may have begun it anew, or given it the name of an attempt that has ended.
+func (g *growing) again() error {
+	st, err := g.l.state()
+	if err != nil {
+		return err
+	}
+	g.over = st.Exit != nil || st.Attempt > g.attempt || g.prepare && st.Job != nil && st.Job.LogBegin != runstate.AllPrepare
+	if !g.over {
+		sleep.For(g.ctx, Every)
+	}
+	log, err := g.l.OpenLog(g.ctx, g.attempt, g.offset)
+	if err != nil {
+		return err
+	}
+	_ = g.log.Close()
+	g.log = log
+	return nil
+}
+
+// Close implements io.Closer.
+func (g *growing) Close() error { return g.log.Close() }
+
 // until reads while its context lives.
 type until struct {
 	io.ReadCloser

@@ -23,7 +23,7 @@ const (
 	sample  = 100 * time.Millisecond
 	spare   = 0.5             // processors that must have been idle in a window
 	headway = 4 * time.Second // until the next test may begin: this one's work is seen by then
-	longest = time.Minute     // after which the next test begins however busy the processors are
+	longest = 4 * time.Minute // after which the next test begins however busy the processors are
 )
 
 // AtOnce sets how many tests of this process run at once, unless -test.parallel is given. For TestMain.
@@ -79,9 +79,10 @@ func lastBegin() time.Time {
 }
 
 // pause is how long after the last one a test begins although the processors are busy: the longer, the more threads want each of them. Where Ray's starts
-// compete with ten others each, its own limits pass, and the clusters that run meanwhile cost more than what is gained by running them side by side.
+// compete with ten others each, its own limits pass, and the clusters that run meanwhile cost more than what is gained by running them side by side: on a slow machine
+// a pause that grew in proportion, up to a minute, let tests begin faster than they ended, 25 threads wanted each processor, and half of the tests ran into limits.
 func pause(runnable float64) time.Duration {
-	return min(longest, max(headway, time.Duration(runnable*float64(headway))))
+	return min(longest, max(headway, time.Duration(runnable*runnable/2*float64(headway))))
 }
 
 // look watches the processors for a window: whether they are busy, and how many threads want each of them. The kernel's load average tells less: it is taken

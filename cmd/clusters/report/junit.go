@@ -130,7 +130,7 @@ func endOfOutput(ctx context.Context, r *launcher.Result, attempt int) string {
 		return ""
 	}
 	kept := &tail.Tail{Size: junitOutput}
-	if err := app.CopyLog(ctx, kept, &r.Status, r.OpenLog, attempt); err != nil {
+	if err := app.CopyLog(ctx, kept, &r.Status, r.OpenLog, attempt, 0); err != nil {
 		return ""
 	}
 	return terminal.Clean(colours.ReplaceAllString(kept.String(), ""))

@@ -1,0 +1,61 @@
+package launcher
+
+import (
+	"io"
+	"strings"
+	"testing"
+)
+
+// TestLastLines: of a log whose size is known only as much is read of its end as the lines need; lines that are longer than what is kept in memory are shown whole.
+func TestLastLines(t *testing.T) {
+	long := strings.Repeat("x", 3*mostKept)
+	for _, c := range []struct {
+		text  string
+		lines int
+		want  string
+		reads string // where each reading begins, from the end: w, W... windows, 0 the beginning
+	}{
+		{"a\nb\n" + long, 2, "b\n" + long, "www0 0"}, {long + "\nb\nc\n", 2, "b\nc\n", "w"}, {"a\n" + long + "\nc", 2, long + "\nc", "www0 0"}, {long, 2, long, "www0 0"},
+		{strings.Repeat("line\n", 100_000), 3, "line\nline\nline\n", "w"}, {"a\nb", 1, "b", "0"}, {"", 5, "", "0"},
+		{"first\n" + strings.Repeat("y", firstWindow-1) + "\n", 1, strings.Repeat("y", firstWindow-1) + "\n", "w0"},
+	} {
+		for _, size := range []int64{0, int64(len(c.text))} {
+			var got strings.Builder
+			var began []int64
+			err := LastLines(&got, c.lines, size, func(w io.Writer, from int64) error {
+				began = append(began, from)
+				_, err := io.WriteString(w, c.text[from:])
+				return err
+			})
+			if err != nil || got.String() != c.want {
+				t.Errorf("the last %d lines of %d bytes: %d bytes, not %d; %v", c.lines, len(c.text), got.Len(), len(c.want), err)
+			}
+			if most := strings.Count(c.reads, "w") + strings.Count(c.reads, "0"); size > 0 && len(began) > most {
+				t.Errorf("the last %d lines of %d bytes were read from %v", c.lines, len(c.text), began)
+			}
+			if size > 0 && c.reads == "w" && began[0] != size-firstWindow {
+				t.Errorf("the last %d lines of %d bytes were read from %v", c.lines, len(c.text), began)
+			}
+		}
+	}
+}
+
+func TestTail(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		lines int
+		want  string
+	}{
+		{"a\nb\nc\n", 2, "b\nc\n"}, {"a\nb\nc", 2, "b\nc"}, {"a\n", 5, "a\n"}, {"", 1, ""}, {"\n\n\n", 2, "\n\n"},
+	} {
+		tl := &tail{lines: c.lines}
+		for i := range len(c.text) {
+			if _, err := tl.Write([]byte(c.text[i : i+1])); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := string(tl.last()); got != c.want {
+			t.Errorf("last %d of %q: %q", c.lines, c.text, got)
+		}
+	}
+}
