@@ -116,8 +116,24 @@ demo: ## a real GRPO training run through a real Ray cluster on this machine
 LONGEST := ./slurm ./kuberay ./test/e2e ./local ./launcher/keeper ./tsp ./dashboardclient ./keeper ./test/release
 # Their tests are about the beds that the others' tests run on: only who changes a bed needs them (make test-beds).
 BEDS := ./test/slurmtest ./test/kubetest
+# What `make test` leaves out and `make test-rest` runs (docs/testing.md has the rule): a second look at what another test shows, other versions, long programs.
+empty :=
+bar := |
+one_of = $(subst $(empty) $(empty),$(bar),$(strip $(1)))
+REST := $(call one_of, \
+	TestEachVersion TestOldestVersion/Queue TestOldestVersion/Terminate TestLoad \
+	TestEarly/Ended TestEarly/DiskFills TestEarly/Requeued$$ TestEarly/Granted TestEarly/Warned TestFaults/DiskFills \
+	TestIdentity/KeeperKilled TestNetwork/PortsTaken TestNodes/IdleGPUs TestNodes/In_singularity TestPartitions/OldRay TestPartitions/InsideHeterogeneous \
+	TestOverloadedAPIServer TestClientDiesWhileCommitting TestRayClusterDeleted$$ TestKeeperJobDeleted TestPrepareFillsDisk TestExamples TestGRPOInPods \
+	TestIdleGPUsOfPods TestNoImage TestImagesRay TestNoKeeperImage TestKeeperLostBeforeRecord TestNodeComesLate TestNodeTaken TestNoKeeperNoJob \
+	TestProxyNotPermitted TestConfigMapsNotPermitted TestUseNotPermitted TestRolePerCommand TestRunSamples TestSidecars TestVolcanoStopped TestOthersAreUsed \
+	TestReadersEndNothing TestEarly/HeadLost TestEarly/QueueLimit TestElastic/Apart \
+	TestTemplates TestTorchrunTemplate TestMPITemplate TestRLlibTemplate TestOwnTrainer TestTrainWarned TestGRPOOnSlurm TestElasticExample TestServeExample \
+	TestBrowserDashboard TestNearlyFullDisk TestTwoServes TestSecondUserFiles TestModulesLikeRays TestTLS TestClusterOfADriver TestCIKilled/GitLab \
+	TestUnreadGPUs TestExternalOldRay TestRayVersions TestFlood TestKillKeeperWhileStarting TestElasticNodesFail)
 # go vet has run before.
-ALL := -vet=off -p 5 $(LONGEST) $$($(GO) list ./... | grep -vE 'rayctl/test/(slurmtest|kubetest)$$')
+PACKAGES := -vet=off -p 5 $(LONGEST) $$($(GO) list ./... | grep -vE 'rayctl/test/(slurmtest|kubetest)$$')
+ALL := -skip '$(REST)' $(PACKAGES)
 
 # What the race detector looks at, with -short: it needs cgo, and finds nothing in packages that only run other programs: Python's tests and environments, documents, the beds.
 NOT_RACED := rayctl/(keeper|local/rayenv|scripts|docs/.*|test/.*)$$
@@ -140,6 +156,12 @@ test-times: $(GORELEASER) $(CYCLONEDX) ## the tests of `make test`, and a table 
 	scripts/prepare.sh test
 	$(GO) run ./test/kubetest/cmd build
 	$(GO) run ./test/kubetest/cmd run -- $(GO) run ./test/times -- $(GO) test -json -count 1 -timeout 85m $(or $(TESTS),$(ALL))
+
+.PHONY: test-rest
+test-rest: $(GORELEASER) $(CYCLONEDX) ## what `make test` leaves out (REST in the Makefile): before a release, an hour, not in CI
+	scripts/prepare.sh test
+	$(GO) run ./test/kubetest/cmd build
+	$(GO) run ./test/kubetest/cmd run -- $(GO) test -count 1 -timeout 3h -run '$(REST)' $(PACKAGES)
 
 .PHONY: test-beds
 test-beds: ## the tests of the private Slurm and Kubernetes themselves, for who changes test/slurmtest or test/kubetest: ten minutes, not in CI

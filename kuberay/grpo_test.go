@@ -14,8 +14,8 @@ import (
 	"github.com/rayctl/rayctl/test/pace"
 )
 
-// TestGRPO runs examples/grpo by `rayctl run --launcher kuberay`: the policy learns.
-func TestGRPO(t *testing.T) {
+// TestGRPOInPods runs examples/grpo by `rayctl run --launcher kuberay`: the policy learns.
+func TestGRPOInPods(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
 	rayctl, err := binary()

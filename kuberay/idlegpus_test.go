@@ -16,8 +16,8 @@ chmod +x /tmp/smi/nvidia-smi
 PATH=/tmp/smi:$PATH
 `
 
-// TestIdleGPUs: a run whose GPUs do nothing is ended, and the receipt has what was measured in the pod.
-func TestIdleGPUs(t *testing.T) {
+// TestIdleGPUsOfPods: a run whose GPUs do nothing is ended, and the receipt has what was measured in the pod.
+func TestIdleGPUsOfPods(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
 	s := named("wastes", "echo begun; exec sleep 100000")
