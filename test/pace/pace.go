@@ -22,8 +22,9 @@ const (
 	window  = 2 * time.Second
 	sample  = 100 * time.Millisecond
 	spare   = 0.5             // processors that must have been idle in a window
+	many    = 3.0             // threads that want each processor: too many for another test
 	headway = 4 * time.Second // until the next test may begin: this one's work is seen by then
-	longest = 4 * time.Minute // after which the next test begins however busy the processors are
+	longest = 8 * time.Minute // after which the next test begins however busy the processors are
 )
 
 // AtOnce sets how many tests of this process run at once, unless -test.parallel is given. For TestMain.
@@ -78,11 +79,15 @@ func lastBegin() time.Time {
 	return info.ModTime()
 }
 
-// pause is how long after the last one a test begins although the processors are busy: the longer, the more threads want each of them. Where Ray's starts
-// compete with ten others each, its own limits pass, and the clusters that run meanwhile cost more than what is gained by running them side by side: on a slow machine
-// a pause that grew in proportion, up to a minute, let tests begin faster than they ended, 25 threads wanted each processor, and half of the tests ran into limits.
+// pause is how long after the last one a test begins although the processors are busy: not before those that run have had time to end, unless few threads want each
+// processor. Where Ray's starts compete with ten others each, its own limits pass, and what runs side by side costs more than one after the other: on a slow virtual
+// machine a start of one node took 17 seconds of a processor by itself, and 60 beside others. A pause that grew in proportion, up to a minute, let tests begin faster
+// than they ended there, 25 threads wanted each processor, and half of the tests ran into limits.
 func pause(runnable float64) time.Duration {
-	return min(longest, max(headway, time.Duration(runnable*runnable/2*float64(headway))))
+	if runnable > many {
+		return longest
+	}
+	return max(headway, time.Duration(runnable*float64(headway)))
 }
 
 // look watches the processors for a window: whether they are busy, and how many threads want each of them. The kernel's load average tells less: it is taken

@@ -31,7 +31,7 @@ func TestTimesAdvance(t *testing.T) {
 
 // On a busy machine the next test begins the later, the more threads want each processor, and not never.
 func TestPause(t *testing.T) {
-	for runnable, want := range map[float64]time.Duration{0: headway, 0.5: headway, 2: 2 * headway, 4: 8 * headway, 500: longest} {
+	for runnable, want := range map[float64]time.Duration{0: headway, 0.5: headway, 3: 3 * headway, 3.1: longest, 500: longest} {
 		if got := pause(runnable); got != want {
 			t.Errorf("with %v threads for each processor: %v", runnable, got)
 		}
