@@ -130,6 +130,10 @@ REST := $(call one_of, \
 	TestReadersEndNothing TestEarly/HeadLost TestEarly/QueueLimit TestElastic/Apart \
 	TestTemplates TestTorchrunTemplate TestMPITemplate TestRLlibTemplate TestOwnTrainer TestTrainWarned TestGRPOOnSlurm TestElasticExample TestServeExample \
 	TestBrowserDashboard TestNearlyFullDisk TestTwoServes TestSecondUserFiles TestModulesLikeRays TestTLS TestClusterOfADriver TestCIKilled/GitLab \
+	TestElasticFaults TestFaults/ControllerAwayAtStart TestFaults/NodeIsDown TestFaults/UnreadableToken TestEarly/WorkerNodeDies TestEarly/HeadsNodeDies \
+	TestPartitions/InsideJob TestPartitions/NodeFails TestIdentity/NodeFailed TestIdentity/AnswerLost TestSlurm/AllNodes TestSlurm/Work \
+	TestBusyAPIServer TestPolicies TestNetworkPolicies TestSiteRules TestGitLab TestRayJobsFlags TestSignalsWithoutTerminal TestSlurmExamples \
+	TestNameServiceAway \
 	TestUnreadGPUs TestExternalOldRay TestRayVersions TestFlood TestKillKeeperWhileStarting TestElasticNodesFail)
 # go vet has run before.
 PACKAGES := -vet=off -p 5 $(LONGEST) $$($(GO) list ./... | grep -vE 'rayctl/test/(slurmtest|kubetest)$$')
