@@ -37,11 +37,11 @@ type lastLines struct {
 func findLastLines(lines int, size int64, read func(w io.Writer, from int64) error) (*lastLines, error) {
 	for window := int64(firstWindow); ; window *= 16 {
 		from := max(0, size-window)
-		t, starts, all := &tail{lines: lines, most: mostKept}, logstream.NewLineStarts(lines), &newlines{}
-		if err := read(io.MultiWriter(t, starts, all), from); err != nil {
+		t, starts := &tail{lines: lines, most: mostKept}, logstream.NewLineStarts(lines)
+		if err := read(io.MultiWriter(t, starts), from); err != nil {
 			return nil, err
 		}
-		if from > 0 && all.count <= lines {
+		if from > 0 && starts.Count() <= lines {
 			continue // the first line may begin before what was read
 		}
 		end := &lastLines{from: from, skip: starts.First()}
@@ -50,14 +50,6 @@ func findLastLines(lines int, size int64, read func(w io.Writer, from int64) err
 		}
 		return end, nil
 	}
-}
-
-// newlines counts the lines that end.
-type newlines struct{ count int }
-
-func (n *newlines) Write(p []byte) (int, error) {
-	n.count += bytes.Count(p, []byte("\n"))
-	return len(p), nil
 }
 
 // skipping passes on what is written to it, without the beginning.

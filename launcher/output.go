@@ -31,8 +31,8 @@ type LogSource interface {
 	FollowLog(ctx context.Context, attempt int, offset int64, prepare bool) (log io.ReadCloser, grows bool, err error)
 }
 
-// mostAttempts bounds how many attempts are shown: their number may be a lie of another user, who shares a run.
-const mostAttempts = 1000
+// MostAttempts bounds how many attempts before the last are looked at: their number may be a lie of another user, who shares a run.
+const MostAttempts = 1000
 
 // output shows the driver's output, byte for byte and each byte once: from the keeper's copy while the keeper lives, the rest from the same copy, as it is saved,
 // once the cluster has ended. Each attempt has a log of its own.
@@ -171,7 +171,7 @@ func (o *output) begin(n int) {
 	case o.tail > 0:
 		o.first = n
 	default:
-		o.first = max(1, n-mostAttempts)
+		o.first = max(1, n-MostAttempts)
 	}
 }
 

@@ -10,12 +10,9 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// mostAttempts bounds how many attempts before the last are looked at: their number may be a lie of another user.
-const mostAttempts = 1000
-
 // lastOutput is the last attempt with saved output, if an earlier one than the run's last; else 0.
 func lastOutput(ctx context.Context, s *launcher.Status, open launcher.LogOpener) int {
-	for which, n := 0, s.Attempt; n >= 1 && n > s.Attempt-mostAttempts && ctx.Err() == nil; n-- {
+	for which, n := 0, s.Attempt; n >= 1 && n > s.Attempt-launcher.MostAttempts && ctx.Err() == nil; n-- {
 		if log, err := open(ctx, which, 0); err == nil {
 			got, _ := io.ReadFull(log, make([]byte, 1)) // unreadable output counts as none
 			_ = log.Close()

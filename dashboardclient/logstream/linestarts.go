@@ -73,6 +73,9 @@ func NewLineStarts(lines int) *LineStarts { return &LineStarts{lineStarts{keep: 
 
 func (s *LineStarts) Write(p []byte) (int, error) { return s.starts.Write(p) }
 
+// Count is how many lines were begun so far.
+func (s *LineStarts) Count() int { return s.starts.count }
+
 // First is the offset at which the first of the last lines begins, 0 if nothing was written.
 func (s *LineStarts) First() int64 { return s.starts.first() }
 

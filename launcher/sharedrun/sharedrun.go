@@ -143,11 +143,11 @@ func (l *Launcher) Result(context.Context, launcher.ID) (*launcher.Result, error
 	if st.Log != nil {
 		info = launcher.LogInfo{Bytes: st.Log.Bytes, Missing: st.Log.Missing}
 	}
-	return launcher.NewResult(l.status(st), info, l.OpenLog), nil
+	return launcher.NewResult(l.status(st), info, l.Log), nil
 }
 
-// OpenLog opens what is copied of the output of an attempt, 0 being the last, also while the run lives. The reader ends with ctx, however long the file is.
-func (l *Launcher) OpenLog(ctx context.Context, attempt int, offset int64) (io.ReadCloser, error) {
+// Log opens what is copied of the output of an attempt, 0 being the last, also while the run lives. The reader ends with ctx, however long the file is.
+func (l *Launcher) Log(ctx context.Context, attempt int, offset int64) (io.ReadCloser, error) {
 	log, err := l.files().OpenLog(attempt, offset)
 	if err != nil {
 		return nil, l.failed(err)
@@ -157,30 +157,21 @@ func (l *Launcher) OpenLog(ctx context.Context, attempt int, offset int64) (io.R
 
 // LogSize is how many bytes are copied of the output of an attempt.
 func (l *Launcher) LogSize(ctx context.Context, attempt int) (int64, error) {
-	log, err := l.OpenLog(ctx, attempt, 0)
+	log, err := l.Log(ctx, attempt, 0)
 	if err != nil {
 		return 0, err
 	}
 	defer log.Close()
-	file, is := log.(*until).ReadCloser.(*os.File)
+	file, is := log.(*until).ReadCloser.(io.Seeker)
 	if !is {
 		return 0, nil // there is none
 	}
-	info, err := file.Stat()
-	if err != nil {
-		return 0, l.failed(err)
-	}
-	return info.Size(), nil
-}
-
-// Log is OpenLog, for launcher.LogSource.
-func (l *Launcher) Log(ctx context.Context, attempt int, offset int64) (io.ReadCloser, error) {
-	return l.OpenLog(ctx, attempt, offset)
+	return file.Seek(0, io.SeekEnd)
 }
 
 // FollowLog goes on as the copy grows, until the attempt has ended, or with prepare until job.prepare has.
 func (l *Launcher) FollowLog(ctx context.Context, attempt int, offset int64, prepare bool) (io.ReadCloser, bool, error) {
-	log, err := l.OpenLog(ctx, attempt, offset)
+	log, err := l.Log(ctx, attempt, offset)
 	if err != nil {
 		return nil, false, err
 	}
@@ -242,7 +233,7 @@ func (g *growing) again() error {
 	if !g.over {
 		sleep.For(g.ctx, Every)
 	}
-	log, err := g.l.OpenLog(g.ctx, g.attempt, g.offset)
+	log, err := g.l.Log(g.ctx, g.attempt, g.offset)
 	if err != nil {
 		return err
 	}

@@ -117,7 +117,7 @@ func TestHostile(t *testing.T) {
 					if name != keeper.DriverLog {
 						attempt = 1
 					}
-					_, err = l.OpenLog(t.Context(), attempt, 0)
+					_, err = l.Log(t.Context(), attempt, 0)
 				}
 				if launcher.ExitCode(err) != runstate.CodeSpec || !strings.Contains(err.Error(), name+" ") || !strings.Contains(err.Error(), "ask ") {
 					t.Errorf("%s: %v", id, err)
@@ -169,7 +169,7 @@ func TestEndlessLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	r, err := l.OpenLog(ctx, 0, 0)
+	r, err := l.Log(ctx, 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,9 +80,8 @@ func lastBegin() time.Time {
 }
 
 // pause is how long after the last one a test begins although the processors are busy: not before those that run have had time to end, unless few threads want each
-// processor. Where Ray's starts compete with ten others each, its own limits pass, and what runs side by side costs more than one after the other: on a slow virtual
-// machine a start of one node took 17 seconds of a processor by itself, and 60 beside others. A pause that grew in proportion, up to a minute, let tests begin faster
-// than they ended there, 25 threads wanted each processor, and half of the tests ran into limits.
+// processor. Where Ray's starts compete with ten others each, its own limits pass, and what runs side by side costs more than one after the other. A pause that grew in
+// proportion, up to a minute, let tests begin faster than they ended on a slow virtual machine: the load of two processors was 40 to 90, and 14 of the first 43 failed.
 func pause(runnable float64) time.Duration {
 	if runnable > many {
 		return longest
