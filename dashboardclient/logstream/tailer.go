@@ -49,11 +49,11 @@ type Source interface {
 // first byte, and the tailer skips the bytes it already received.
 type Tailer struct {
 	source   Source
-	received int64         // raw bytes received from the server
-	former   int64         // part of received that was in the log before it was truncated
-	begins   []byte        // of the log as it is now, at most beginning bytes
-	offset   atomic.Int64  // part of received that was written or skipped for good
-	strip    *Stripper     // nil: everything is written
+	received int64        // raw bytes received from the server
+	former   int64        // part of received that was in the log before it was truncated
+	begins   []byte       // of the log as it is now, at most beginning bytes
+	offset   atomic.Int64 // part of received that was written or skipped for good
+	strip    *Stripper    // nil: everything is written
 	log      *slog.Logger
 	notify   func(error) // gets a lost connection's cause, nil when it is back; may be nil
 
