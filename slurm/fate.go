@@ -2,10 +2,12 @@ package slurm
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/rayctl/rayctl/slurm/controller"
 	"github.com/rayctl/rayctl/slurm/controller/queue"
+	"github.com/rayctl/rayctl/slurm/script"
 )
 
 // fate is the state of a cluster's job as the controller reports it.
@@ -14,7 +16,7 @@ type fate int
 // Fates of a job.
 const (
 	fateUnknown fate = iota // Slurm has no such job, or has it no longer
-	fateAlive               // it waits, runs, or still holds nodes
+	fateAlive               // it waits, runs, or still holds nodes, or a companion job does
 	fateGone                // it ended and holds nothing
 )
 
@@ -37,6 +39,8 @@ func (c *cluster) askController(ctx context.Context, age time.Duration) (fate, c
 	switch {
 	case !found:
 		return fateUnknown, j, nil
+	case j.Ended() && c.companionReleases(jobs):
+		return fateAlive, j, nil
 	case j.Ended():
 		return fateGone, j, nil
 	case j.State == controller.StatePending && age > 0 && c.spokeAfter(at):
@@ -44,6 +48,14 @@ func (c *cluster) askController(ctx context.Context, age time.Duration) (fate, c
 	default:
 		return fateAlive, j, nil
 	}
+}
+
+// companionReleases reports whether a companion job has ended and still holds its nodes: Slurm waits for its processes, up to KillWait (slurm.conf(5)).
+func (c *cluster) companionReleases(jobs []controller.Job) bool {
+	name := script.CompanionName(c.run.Record.Spec, c.run.Record.Nonce)
+	return script.HasCompanions(c.run.Record.Spec) && slices.ContainsFunc(jobs, func(j controller.Job) bool {
+		return j.Name == name && j.Has("COMPLETING")
+	})
 }
 
 // spokeAfter reports whether the keeper's files were written after that moment.
