@@ -113,7 +113,9 @@ demo: ## a real GRPO training run through a real Ray cluster on this machine
 	$(BIN) run -f examples/grpo/rayctl.yaml
 
 # These begin first, in this order: a long one that begins late would run alone in the end.
-LONGEST := ./slurm ./kuberay ./test/e2e ./local ./launcher/keeper ./tsp ./dashboardclient ./keeper ./test/release
+LONGEST := ./slurm ./test/e2e ./local ./launcher/keeper ./tsp ./dashboardclient ./keeper ./test/release
+# Kubernetes takes half of a processor also while it has nothing to do: it ends with the tests that need it. Beside them run those that need no other system.
+IN_KUBERNETES := ./kuberay ./test/chaos
 # Their tests are about the beds that the others' tests run on: only who changes a bed needs them (make test-beds).
 BEDS := ./test/slurmtest ./test/kubetest
 # What `make test` leaves out and `make test-rest` runs (docs/testing.md has the rule): a second look at what another test shows, other versions, long programs.
@@ -121,7 +123,7 @@ empty :=
 bar := |
 one_of = $(subst $(empty) $(empty),$(bar),$(strip $(1)))
 REST := $(call one_of, \
-	TestEachVersion TestOldestVersion/Queue TestOldestVersion/Terminate TestLoad \
+	TestEachVersion TestOldestVersion/Queue TestOldestVersion/Terminate TestOldestVersion/Conformance TestEarlier$$ TestOldCRD TestLoad \
 	TestEarly/Ended TestEarly/DiskFills TestEarly/Requeued$$ TestEarly/Granted TestEarly/Warned TestFaults/DiskFills \
 	TestIdentity/KeeperKilled TestNetwork/PortsTaken TestNodes/IdleGPUs TestNodes/In_singularity TestPartitions/OldRay TestPartitions/InsideHeterogeneous \
 	TestOverloadedAPIServer TestClientDiesWhileCommitting TestRayClusterDeleted$$ TestKeeperJobDeleted TestPrepareFillsDisk TestExamples TestGRPOInPods \
@@ -134,10 +136,13 @@ REST := $(call one_of, \
 	TestPartitions/InsideJob TestPartitions/NodeFails TestIdentity/NodeFailed TestIdentity/AnswerLost TestSlurm/AllNodes TestSlurm/Work \
 	TestBusyAPIServer TestPolicies TestNetworkPolicies TestSiteRules TestGitLab TestRayJobsFlags TestSignalsWithoutTerminal TestSlurmExamples \
 	TestNameServiceAway \
-	TestUnreadGPUs TestExternalOldRay TestRayVersions TestFlood TestKillKeeperWhileStarting TestElasticNodesFail)
+	TestElastic/HeadsNodeDies TestNetwork/Partitions TestCIKilled/GitHub/starting TestCIKilled/GitHub/uncommitted \
+	TestNamespaceDeleted TestJobRefused TestBatchScheduler/Conformance \
+	TestUnreadGPUs TestExternalOldRay TestRayVersions TestFlood TestKillKeeperWhileStarting TestElasticNodesFail TestElasticNodesLost TestScale$$ \
+	TestRayStop TestTimeLimitRestarts TestHeadLost$$ TestWarned$$ TestDriversLife TestPrepareFillsTheDisk TestInterruptAndRetriedWorker TestIdleAndDisconnect)
 # go vet has run before.
-PACKAGES := -vet=off -p 5 $(LONGEST) $$($(GO) list ./... | grep -vE 'rayctl/test/(slurmtest|kubetest)$$')
-ALL := -skip '$(REST)' $(PACKAGES)
+FLAGS := -vet=off -p 5
+BESIDE_KUBERNETES = $(IN_KUBERNETES) $$($(GO) list ./... | grep -vE 'rayctl/(test/(slurmtest|kubetest|chaos|e2e|release)|slurm|local|launcher/keeper|tsp|dashboardclient|keeper|kuberay)$$')
 
 # What the race detector looks at, with -short: it needs cgo, and finds nothing in packages that only run other programs: Python's tests and environments, documents, the beds.
 NOT_RACED := rayctl/(keeper|local/rayenv|scripts|docs/.*|test/.*)$$
@@ -153,19 +158,20 @@ test: $(GORELEASER) $(CYCLONEDX) ## everything, on real systems; installs what i
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/rayctl
 	@$(MAKE) --no-print-directory race
 	$(GO) run ./test/kubetest/cmd build
-	$(GO) run ./test/kubetest/cmd run -- $(GO) test -timeout 85m $(ALL)
+	$(GO) run ./test/kubetest/cmd run -- $(GO) test $(FLAGS) -timeout 60m -skip '$(REST)' $(BESIDE_KUBERNETES)
+	$(GO) test $(FLAGS) -timeout 60m -skip '$(REST)' $(LONGEST)
 
 .PHONY: test-times
 test-times: $(GORELEASER) $(CYCLONEDX) ## the tests of `make test`, and a table of where their minutes go, waiting against processor (TESTS='-p 1 ./slurm')
 	scripts/prepare.sh test
 	$(GO) run ./test/kubetest/cmd build
-	$(GO) run ./test/kubetest/cmd run -- $(GO) run ./test/times -- $(GO) test -json -count 1 -timeout 85m $(or $(TESTS),$(ALL))
+	$(GO) run ./test/kubetest/cmd run -- $(GO) run ./test/times -- $(GO) test -json -count 1 -timeout 85m $(or $(TESTS),$(FLAGS) -skip '$(REST)' $(LONGEST) $(BESIDE_KUBERNETES))
 
 .PHONY: test-rest
 test-rest: $(GORELEASER) $(CYCLONEDX) ## what `make test` leaves out (REST in the Makefile): before a release, an hour, not in CI
 	scripts/prepare.sh test
 	$(GO) run ./test/kubetest/cmd build
-	$(GO) run ./test/kubetest/cmd run -- $(GO) test -count 1 -timeout 3h -run '$(REST)' $(PACKAGES)
+	$(GO) run ./test/kubetest/cmd run -- $(GO) test $(FLAGS) -count 1 -timeout 3h -run '$(REST)' $(LONGEST) $(BESIDE_KUBERNETES)
 
 .PHONY: test-beds
 test-beds: ## the tests of the private Slurm and Kubernetes themselves, for who changes test/slurmtest or test/kubetest: ten minutes, not in CI

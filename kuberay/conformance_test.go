@@ -27,7 +27,7 @@ func TestConformance(t *testing.T) {
 		"keeper killed before the gang is there": "TestKeeperLostAround",
 		"keeper killed while its cluster ends":   "TestKeeperLostAround",
 		"interrupt with a checkpoint":            "TestKeeperLostAround, TestAPIServerRestarted",
-		"clients killed after the commit":        "TestNobodyWatched, TestNamespaceDeleted",
+		"clients killed after the commit":        "TestNobodyWatched",
 	}
 	conformance.Run(t, c)
 }

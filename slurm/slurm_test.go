@@ -56,11 +56,7 @@ func TestSlurm(t *testing.T) {
 			pace.Parallel(t)
 			b.timeLimit(t)
 		})
-		c := b.config(t)
-		for _, name := range []string{"elastic group", "keeper killed", "another spec, secrets, terminate"} {
-			c.Elsewhere[name] = "TestOldestVersion"
-		}
-		conformance.Run(t, c)
+		conformance.Run(t, b.config(t))
 	})
 	b.leavesNothing(t)
 }

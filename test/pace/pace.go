@@ -1,8 +1,8 @@
 // Package pace lets tests begin when the processors have time for them.
 //
-// A test that starts Ray computes for seconds and then mostly waits. Many can wait side by side; but starts that compute side by side take long enough to
-// exceed what Ray and Slurm allow for them. And waiting is not for nothing: each idle Ray node takes 0.07 of a processor, so that many clusters side by side
-// leave nothing for those that start. So more tests may run at once than there are processors, and each begins when the processors have time to spare.
+// A test that starts Ray computes for seconds and then mostly waits. But waiting is not for nothing: an idle head takes 0.1 to 0.3 of a processor, and starts that compute
+// side by side take long enough to exceed what Ray and Slurm allow for them. So few tests run at once on the whole machine, and a further one begins only while a processor
+// has nothing to do. Measured on two slow processors: with 15 at once, each begun a while after the other, the load was 20 to 90 and a test took 40 s of the processors, alone 20.
 package pace
 
 import (
@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,11 +21,9 @@ import (
 
 const (
 	window  = 2 * time.Second
-	sample  = 100 * time.Millisecond
 	spare   = 0.5             // processors that must have been idle in a window
-	many    = 3.0             // threads that want each processor: too many for another test
+	each    = 2.5             // tests at once for each processor
 	headway = 4 * time.Second // until the next test may begin: this one's work is seen by then
-	longest = 8 * time.Minute // after which the next test begins however busy the processors are
 )
 
 // AtOnce sets how many tests of this process run at once, unless -test.parallel is given. For TestMain.
@@ -37,31 +36,39 @@ func AtOnce(n string) {
 	}
 }
 
-// Parallel is t.Parallel for a test that starts Ray, Slurm or Kubernetes: it returns when the processors had time to spare. One test of all
-// processes of this user begins at a time, any of those that wait.
+// turn is that of the test of this process that begins next.
+var turn sync.Mutex
+
+// Parallel is t.Parallel for a test that starts Ray, Slurm or Kubernetes: it returns when one of the places is free that the tests of all this user's processes share, or when
+// the processors have time to spare. One of all of them begins at a time, any of those that wait.
 func Parallel(t *testing.T) {
 	t.Helper()
 	t.Parallel()
 	if testing.Short() {
 		return // such a test is left out with -short, see needs.RealSystem
 	}
+	leaveToSubtests(t.Name())
+	turn.Lock()
+	defer turn.Unlock()
 	for {
-		busy, runnable := look()
-		lock, err := filelock.Try(lockFile())
+		lock, err := filelock.Try(lockFile("begin"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if lock == nil {
-			time.Sleep(100 * time.Millisecond)
+			time.Sleep(200 * time.Millisecond)
 			continue
 		}
-		if busy && time.Since(lastBegin()) < pause(runnable) {
+		free, err := place()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if free == nil && busy() {
 			lock.Release()
+			time.Sleep(200 * time.Millisecond)
 			continue
 		}
-		if err := os.Chtimes(lockFile(), time.Time{}, time.Now()); err != nil {
-			t.Error(err)
-		}
+		take(t, free)
 		go func() {
 			time.Sleep(headway)
 			lock.Release()
@@ -70,48 +77,66 @@ func Parallel(t *testing.T) {
 	}
 }
 
-// lastBegin is when a test of this user has begun last. A new lock is as old as its file: the first test waits for others' work, too.
-func lastBegin() time.Time {
-	info, err := os.Stat(lockFile())
-	if err != nil {
-		return time.Time{}
+// places are those that this process's tests have, by the test's name.
+var places = struct {
+	sync.Mutex
+	of map[string]*filelock.Lock
+}{of: map[string]*filelock.Lock{}}
+
+// place is one that no test has; nil: there is none.
+func place() (*filelock.Lock, error) {
+	for i := range int(each * float64(runtime.NumCPU())) {
+		if lock, err := filelock.Try(lockFile(fmt.Sprint(i))); lock != nil || err != nil {
+			return lock, err
+		}
 	}
-	return info.ModTime()
+	return nil, nil
 }
 
-// pause is how long after the last one a test begins although the processors are busy: not before those that run have had time to end, unless few threads want each
-// processor. Where Ray's starts compete with ten others each, its own limits pass, and what runs side by side costs more than one after the other. A pause that grew in
-// proportion, up to a minute, let tests begin faster than they ended on a slow virtual machine: the load of two processors was 40 to 90, and 14 of the first 43 failed.
-func pause(runnable float64) time.Duration {
-	if runnable > many {
-		return longest
+// take gives the test the place, unless it is nil, until the test has ended.
+func take(t *testing.T, free *filelock.Lock) {
+	if free == nil {
+		return
 	}
-	return max(headway, time.Duration(runnable*float64(headway)))
+	places.Lock()
+	defer places.Unlock()
+	places.of[t.Name()] = free
+	t.Cleanup(func() { leave(t.Name()) })
 }
 
-// look watches the processors for a window: whether they are busy, and how many threads want each of them. The kernel's load average tells less: it is taken
-// every five seconds, as Ray's own timers are, and was 30 where 7 threads could run.
-func look() (busy bool, runnable float64) {
+// leave gives a test's place back, if it has one.
+func leave(name string) {
+	places.Lock()
+	defer places.Unlock()
+	if lock := places.of[name]; lock != nil {
+		lock.Release()
+		delete(places.of, name)
+	}
+}
+
+// leaveToSubtests gives the places back of the tests that this one is a part of: they wait for it.
+func leaveToSubtests(name string) {
+	for i := strings.LastIndex(name, "/"); i > 0; i = strings.LastIndex(name, "/") {
+		name = name[:i]
+		leave(name)
+	}
+}
+
+// busy watches the processors for a window: whether they have no time to spare.
+func busy() bool {
 	before, err := stat()
 	if err != nil {
-		return false, 0 // not Linux
+		return true // not Linux
 	}
-	began, sum, samples := time.Now(), 0.0, 0.0
-	for time.Since(began) < window {
-		time.Sleep(sample)
-		now, err := stat()
-		if err != nil {
-			return false, 0
-		}
-		sum, samples = sum+now.running-1, samples+1 // without this one
-		busy = now.unused()-before.unused() < spare*time.Since(began).Seconds()
-	}
-	return busy, sum / samples / float64(runtime.NumCPU())
+	began := time.Now()
+	time.Sleep(window)
+	now, err := stat()
+	return err != nil || now.unused()-before.unused() < spare*time.Since(began).Seconds()
 }
 
 // lockFile is this user's, also where the home directory and the tests' cache are another's.
-func lockFile() string {
-	return filepath.Join(os.TempDir(), fmt.Sprintf("rayctl-pace-%d.lock", os.Getuid()))
+func lockFile(name string) string {
+	return filepath.Join(os.TempDir(), fmt.Sprintf("rayctl-pace-%d-%s.lock", os.Getuid(), name))
 }
 
 // Busy is the processor time that the machine has spent since its start, in seconds of one processor.
@@ -126,8 +151,8 @@ func (s times) unused() float64 { return (s.idle + s.wait) / ticks }
 // ticks are the units of /proc/stat, in a second (USER_HZ, proc(5)).
 const ticks = 100
 
-// times are sums over all processors; running is how many threads run or could.
-type times struct{ user, nice, system, idle, wait, irq, soft, running float64 }
+// times are sums over all processors.
+type times struct{ user, nice, system, idle, wait, irq, soft float64 }
 
 // stat reads proc(5), /proc/stat.
 func stat() (s times, err error) {
@@ -135,10 +160,6 @@ func stat() (s times, err error) {
 	if err != nil {
 		return s, err
 	}
-	if _, err = fmt.Sscanf(string(text), "cpu %f %f %f %f %f %f %f", &s.user, &s.nice, &s.system, &s.idle, &s.wait, &s.irq, &s.soft); err != nil {
-		return s, err
-	}
-	_, rest, _ := strings.Cut(string(text), "\nprocs_running ")
-	_, err = fmt.Sscanf(rest, "%f", &s.running)
+	_, err = fmt.Sscanf(string(text), "cpu %f %f %f %f %f %f %f", &s.user, &s.nice, &s.system, &s.idle, &s.wait, &s.irq, &s.soft)
 	return s, err
 }

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/rayctl/rayctl/launcher/filelock"
 )
 
 // The processors' times advance, and together as the clock does on at least one processor.
@@ -29,17 +31,54 @@ func TestTimesAdvance(t *testing.T) {
 	}
 }
 
-// On a busy machine the next test begins the later, the more threads want each processor, and not never.
-func TestPause(t *testing.T) {
-	for runnable, want := range map[float64]time.Duration{0: headway, 0.5: headway, 3: 3 * headway, 3.1: longest, 500: longest} {
-		if got := pause(runnable); got != want {
-			t.Errorf("with %v threads for each processor: %v", runnable, got)
+// As many tests have a place as there are places, and one that has ended gives its place back; a test that waits for its subtests leaves its place to them.
+func TestPlaces(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	var got []*filelock.Lock
+	for {
+		lock, err := place()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lock == nil {
+			break
+		}
+		got = append(got, lock)
+	}
+	if want := int(each * float64(runtime.NumCPU())); len(got) != want {
+		t.Fatalf("%d places, want %d", len(got), want)
+	}
+	for _, lock := range got[1:] {
+		defer lock.Release()
+	}
+	isFree := func(want bool, when string) {
+		t.Helper()
+		lock, err := place()
+		if err != nil || (lock != nil) != want {
+			t.Errorf("%s: a place is free: %v (%v)", when, lock != nil, err)
+		}
+		if lock != nil {
+			lock.Release()
 		}
 	}
+	t.Run("outer", func(t *testing.T) {
+		take(t, got[0])
+		isFree(false, "while a test has the last one")
+		t.Run("inner", func(t *testing.T) {
+			leaveToSubtests(t.Name())
+			isFree(true, "while it waits for its subtest")
+			lock, err := place()
+			if err != nil || lock == nil {
+				t.Fatal(err)
+			}
+			take(t, lock)
+		})
+		isFree(true, "when the subtest has ended")
+	})
 }
 
-// Threads that spin are counted, and the processors are busy then.
-func TestLook(t *testing.T) {
+// The processors are busy while threads spin.
+func TestBusyProcessors(t *testing.T) {
 	for range 2 * runtime.NumCPU() {
 		c := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")
 		if err := c.Start(); err != nil {
@@ -48,7 +87,7 @@ func TestLook(t *testing.T) {
 		defer c.Wait()
 		defer c.Process.Kill()
 	}
-	if busy, runnable := look(); !busy || runnable < 1 {
-		t.Errorf("busy: %v, %v threads for each processor", busy, runnable)
+	if !busy() {
+		t.Error("not busy")
 	}
 }
