@@ -114,7 +114,7 @@ demo: ## a real GRPO training run through a real Ray cluster on this machine
 
 # These begin first, in this order: a long one that begins late would run alone in the end.
 LONGEST := ./slurm ./test/e2e ./local ./launcher/keeper ./tsp ./dashboardclient ./keeper ./test/release
-# Kubernetes takes half of a processor also while it has nothing to do: it ends with the tests that need it. Beside them run those that need no other system.
+# Kubernetes takes half of a processor also while it has nothing to do: it ends with the tests that need it.
 IN_KUBERNETES := ./kuberay ./test/chaos
 # Their tests are about the beds that the others' tests run on: only who changes a bed needs them (make test-beds).
 BEDS := ./test/slurmtest ./test/kubetest
@@ -140,9 +140,10 @@ REST := $(call one_of, \
 	TestNamespaceDeleted TestJobRefused TestBatchScheduler/Conformance \
 	TestUnreadGPUs TestExternalOldRay TestRayVersions TestFlood TestKillKeeperWhileStarting TestElasticNodesFail TestElasticNodesLost TestScale$$ \
 	TestRayStop TestTimeLimitRestarts TestHeadLost$$ TestWarned$$ TestDriversLife TestPrepareFillsTheDisk TestInterruptAndRetriedWorker TestIdleAndDisconnect)
+# The other packages have hundreds of threads for moments, in which a controller of Kubernetes beside them may lose its lease: they run alone.
+SHORT := $$($(GO) list ./... | grep -vE 'rayctl/(test/(slurmtest|kubetest|chaos|e2e|release)|slurm|local|launcher/keeper|tsp|dashboardclient|keeper|kuberay)$$')
 # go vet has run before.
-FLAGS := -vet=off -p 5
-BESIDE_KUBERNETES = $(IN_KUBERNETES) $$($(GO) list ./... | grep -vE 'rayctl/(test/(slurmtest|kubetest|chaos|e2e|release)|slurm|local|launcher/keeper|tsp|dashboardclient|keeper|kuberay)$$')
+SELECT := -vet=off -skip '$(REST)'
 
 # What the race detector looks at, with -short: it needs cgo, and finds nothing in packages that only run other programs: Python's tests and environments, documents, the beds.
 NOT_RACED := rayctl/(keeper|local/rayenv|scripts|docs/.*|test/.*)$$
@@ -158,20 +159,28 @@ test: $(GORELEASER) $(CYCLONEDX) ## everything, on real systems; installs what i
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/rayctl
 	@$(MAKE) --no-print-directory race
 	$(GO) run ./test/kubetest/cmd build
-	$(GO) run ./test/kubetest/cmd run -- $(GO) test $(FLAGS) -timeout 60m -skip '$(REST)' $(BESIDE_KUBERNETES)
-	$(GO) test $(FLAGS) -timeout 60m -skip '$(REST)' $(LONGEST)
+	$(GO) test $(SELECT) $(SHORT)
+	@$(MAKE) --no-print-directory -j 2 test-longest test-in-kubernetes
+
+.PHONY: test-longest
+test-longest: # of `make test`
+	$(GO) test $(SELECT) -p 5 -timeout 75m $(LONGEST)
+
+.PHONY: test-in-kubernetes
+test-in-kubernetes: # of `make test`
+	$(GO) run ./test/kubetest/cmd run -- $(GO) test $(SELECT) -timeout 75m $(IN_KUBERNETES)
 
 .PHONY: test-times
 test-times: $(GORELEASER) $(CYCLONEDX) ## the tests of `make test`, and a table of where their minutes go, waiting against processor (TESTS='-p 1 ./slurm')
 	scripts/prepare.sh test
 	$(GO) run ./test/kubetest/cmd build
-	$(GO) run ./test/kubetest/cmd run -- $(GO) run ./test/times -- $(GO) test -json -count 1 -timeout 85m $(or $(TESTS),$(FLAGS) -skip '$(REST)' $(LONGEST) $(BESIDE_KUBERNETES))
+	$(GO) run ./test/kubetest/cmd run -- $(GO) run ./test/times -- $(GO) test -json -count 1 -timeout 85m $(or $(TESTS),$(SELECT) -p 5 $(LONGEST) $(IN_KUBERNETES) $(SHORT))
 
 .PHONY: test-rest
 test-rest: $(GORELEASER) $(CYCLONEDX) ## what `make test` leaves out (REST in the Makefile): before a release, an hour, not in CI
 	scripts/prepare.sh test
 	$(GO) run ./test/kubetest/cmd build
-	$(GO) run ./test/kubetest/cmd run -- $(GO) test $(FLAGS) -count 1 -timeout 3h -run '$(REST)' $(LONGEST) $(BESIDE_KUBERNETES)
+	$(GO) run ./test/kubetest/cmd run -- $(GO) test -vet=off -p 5 -count 1 -timeout 3h -run '$(REST)' $(LONGEST) $(IN_KUBERNETES)
 
 .PHONY: test-beds
 test-beds: ## the tests of the private Slurm and Kubernetes themselves, for who changes test/slurmtest or test/kubetest: ten minutes, not in CI

@@ -3,6 +3,7 @@ package conformance
 import (
 	"bytes"
 	"crypto/sha256"
+	"io"
 	"strings"
 	"testing"
 
@@ -64,7 +65,9 @@ func (s *suite) savedLog(t *testing.T, id launcher.ID) []byte {
 
 // detach detaches after the commit; a later client must find status, output and result.
 func detach(t *testing.T, s *suite) {
-	sp := s.spec(t, "echo one; sleep 15; echo two; exit 4")
+	sp := s.spec(t, "")
+	told := "/tmp/" + sp.Name + ".told" // on the head's node, where the driver runs
+	sp.Job.Entrypoint = "echo one; until rm " + told + " 2> /dev/null; do sleep 0.3; done; sleep 3; echo two; exit 4"
 	oc, err := launcher.Run(s.context(t), s.l, sp, payloadOf(sp), launcher.RunOptions{Detach: true})
 	if err != nil || !oc.Detached {
 		t.Fatalf("detach: %+v, %v", oc, err)
@@ -77,6 +80,9 @@ func detach(t *testing.T, s *suite) {
 	s.agree(t, oc.ID)
 	_, err = s.l.Result(s.context(t), oc.ID)
 	wantCode(t, err, launcher.ExitCode(err), launcher.ErrNotEnded)
+	if code, err := s.l.Exec(s.context(t), oc.ID, launcher.ExecRequest{Command: []string{"touch", told}, Stdout: io.Discard, Stderr: io.Discard}); err != nil || code != 0 {
+		t.Fatalf("exec: code %d, %v", code, err)
+	}
 	if got := string(s.savedLog(t, oc.ID)); got != "one\ntwo\n" { // attached while it still runs
 		t.Errorf("output %q", got)
 	}
