@@ -164,7 +164,7 @@ test: $(GORELEASER) $(CYCLONEDX) ## everything, on real systems; installs what i
 
 .PHONY: test-longest
 test-longest: # of `make test`
-	$(GO) test $(SELECT) -p 5 -timeout 75m $(LONGEST)
+	$(GO) test $(SELECT) -p 2 -timeout 75m $(LONGEST)
 
 .PHONY: test-in-kubernetes
 test-in-kubernetes: # of `make test`
