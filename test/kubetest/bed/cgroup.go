@@ -36,14 +36,21 @@ func hasCgroup2() bool {
 	return err == nil
 }
 
-// weights are the weight of 16 CPUs, in version 1 and 2. Otherwise all pods together would weigh as much as one process of the machine and starve
-// beside a busy one, and the control plane would starve beside the pods.
-var weights = map[string]string{"cpu.shares": "16384", "cpu.weight": "625"}
+// podWeights are the weight of 16 CPUs, in version 1 and 2. Otherwise all pods together would weigh as much as one process of the machine and starve beside a busy one.
+var podWeights = map[string]string{"cpu.shares": "16384", "cpu.weight": "625"}
+
+// partWeights are the greatest there are: a control plane has machines of its own. With those of pods an API server did not answer for 10 s beside a hundred threads of other
+// tests, KubeRay's operator lost its lease and ended, and nothing here starts it again as Kubernetes would.
+var partWeights = map[string]string{"cpu.shares": "262144", "cpu.weight": "10000"}
 
 func (b *Bed) writeCgroup() error {
 	for _, dir := range append(b.cgroups(), b.partsCgroup()) {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("making the testbed's cgroup: %w", err)
+		}
+		weights := podWeights
+		if dir == b.partsCgroup() {
+			weights = partWeights
 		}
 		for file, weight := range weights {
 			if _, err := os.Stat(filepath.Join(dir, file)); err != nil {
