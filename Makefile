@@ -119,28 +119,38 @@ IN_KUBERNETES := ./kuberay ./test/chaos
 # Their tests are about the beds that the others' tests run on: only who changes a bed needs them (make test-beds).
 BEDS := ./test/slurmtest ./test/kubetest
 # What `make test` leaves out and `make test-rest` runs (docs/testing.md has the rule): a second look at what another test shows, other versions, long programs.
+# Each is a whole name, or names of subtests with /. (`go test -skip` goes by the first alternative that matches: an unanchored TestSlurm/Work would keep TestSlurmExamples.)
 empty :=
 bar := |
-one_of = $(subst $(empty) $(empty),$(bar),$(strip $(1)))
+one_of = $(subst $(empty) $(empty),$(bar),$(foreach name,$(1),^$(subst /,$$/^,$(name))$$))
+# Kubernetes takes half of a processor also while it has nothing to do: it ends with the tests that need it.
+IN_KUBERNETES := ./kuberay ./test/chaos
+# Their tests are about the beds that the others' tests run on: only who changes a bed needs them (make test-beds).
+BEDS := ./test/slurmtest ./test/kubetest
+# What `make test` leaves out and `make test-rest` runs (docs/testing.md has the rule): a second look at what another test shows, other versions, long programs.
+# Each is a whole name, or names of subtests with /. (`go test -skip` goes by the first alternative that matches: an unanchored TestSlurm/Work would keep TestSlurmExamples.)
+empty :=
+bar := |
+one_of = $(subst $(empty) $(empty),$(bar),$(foreach name,$(1),^$(subst /,$$/^,$(name))$$))
 REST := $(call one_of, \
-	TestEachVersion TestOldestVersion/Queue TestOldestVersion/Terminate TestOldestVersion/Conformance TestEarlier$$ TestOldCRD TestLoad \
-	TestEarly/Ended TestEarly/DiskFills TestEarly/Requeued$$ TestEarly/Granted TestEarly/Warned TestFaults/DiskFills \
+	TestEachVersion TestOldestVersion/Queue TestOldestVersion/Terminate TestOldestVersion/Conformance TestEarlier TestOldCRD TestLoad \
+	TestEarly/Ended TestEarly/DiskFills TestEarly/Requeued TestEarly/Granted TestEarly/Warned TestFaults/DiskFills \
 	TestIdentity/KeeperKilled TestNetwork/PortsTaken TestNodes/IdleGPUs TestNodes/In_singularity TestPartitions/OldRay TestPartitions/InsideHeterogeneous \
-	TestOverloadedAPIServer TestClientDiesWhileCommitting TestRayClusterDeleted$$ TestKeeperJobDeleted TestPrepareFillsDisk TestExamples TestGRPOInPods \
+	TestOverloadedAPIServer TestClientDiesWhileCommitting TestRayClusterDeleted TestKeeperJobDeleted TestPrepareFillsDisk TestExamples TestGRPOInPods \
 	TestIdleGPUsOfPods TestNoImage TestImagesRay TestNoKeeperImage TestKeeperLostBeforeRecord TestNodeComesLate TestNodeTaken TestNoKeeperNoJob \
 	TestProxyNotPermitted TestConfigMapsNotPermitted TestUseNotPermitted TestRolePerCommand TestRunSamples TestSidecars TestVolcanoStopped TestOthersAreUsed \
 	TestReadersEndNothing TestEarly/HeadLost TestEarly/QueueLimit TestElastic/Apart \
 	TestTemplates TestTorchrunTemplate TestMPITemplate TestRLlibTemplate TestOwnTrainer TestTrainWarned TestGRPOOnSlurm TestElasticExample TestServeExample \
 	TestBrowserDashboard TestNearlyFullDisk TestTwoServes TestSecondUserFiles TestModulesLikeRays TestTLS TestClusterOfADriver TestCIKilled/GitLab \
 	TestElasticFaults TestFaults/ControllerAwayAtStart TestFaults/NodeIsDown TestFaults/UnreadableToken TestEarly/WorkerNodeDies TestEarly/HeadsNodeDies \
-	TestPartitions/InsideJob TestPartitions/NodeFails TestIdentity/NodeFailed TestIdentity/AnswerLost TestSlurm/AllNodes TestSlurm/Work \
+	TestPartitions/InsideJob TestPartitions/NodeFails TestIdentity/NodeFailed TestSlurm/AllNodes TestSlurm/Work \
 	TestBusyAPIServer TestPolicies TestNetworkPolicies TestSiteRules TestGitLab TestRayJobsFlags TestSignalsWithoutTerminal TestSlurmExamples \
 	TestNameServiceAway \
-	TestElastic/HeadsNodeDies TestNetwork/Partitions TestCIKilled/GitHub/starting TestCIKilled/GitHub/uncommitted \
+	TestFaults/NodesLost/SlurmdHangs TestFaults/NodesLost/NodesReplaced TestElastic/HeadsNodeDies TestNetwork/Partitions TestCIKilled/GitHub/starting TestCIKilled/GitHub/uncommitted \
 	TestNamespaceDeleted TestJobRefused TestBatchScheduler/Conformance \
-	TestUnreadGPUs TestExternalOldRay TestRayVersions TestFlood TestKillKeeperWhileStarting TestElasticNodesFail TestElasticNodesLost TestScale$$ \
-	TestRayStop TestTimeLimitRestarts TestHeadLost$$ TestWarned$$ TestDriversLife TestPrepareFillsTheDisk TestInterruptAndRetriedWorker TestIdleAndDisconnect)
-# The other packages have hundreds of threads for moments, in which a controller of Kubernetes beside them may lose its lease: they run alone.
+	TestUnreadGPUs TestExternalOldRay TestRayVersions TestFlood TestKillKeeperWhileStarting TestElasticNodesFail TestElasticNodesLost TestScale \
+	TestRayStop TestTimeLimitRestarts TestHeadLost TestWarned TestDriversLife TestPrepareFillsTheDisk TestInterruptAndRetriedWorker TestIdleAndDisconnect)
+# The other packages together have hundreds of threads for moments, in which a controller of Kubernetes beside them may lose its lease: they run alone.
 SHORT := $$($(GO) list ./... | grep -vE 'rayctl/(test/(slurmtest|kubetest|chaos|e2e|release)|slurm|local|launcher/keeper|tsp|dashboardclient|keeper|kuberay)$$')
 # go vet has run before.
 SELECT := -vet=off -skip '$(REST)'
@@ -160,15 +170,8 @@ test: $(GORELEASER) $(CYCLONEDX) ## everything, on real systems; installs what i
 	@$(MAKE) --no-print-directory race
 	$(GO) run ./test/kubetest/cmd build
 	$(GO) test $(SELECT) $(SHORT)
-	@$(MAKE) --no-print-directory -j 2 test-longest test-in-kubernetes
-
-.PHONY: test-longest
-test-longest: # of `make test`
-	$(GO) test $(SELECT) -p 2 -timeout 75m $(LONGEST)
-
-.PHONY: test-in-kubernetes
-test-in-kubernetes: # of `make test`
-	$(GO) run ./test/kubetest/cmd run -- $(GO) test $(SELECT) -timeout 75m $(IN_KUBERNETES)
+	$(GO) run ./test/kubetest/cmd run -- $(GO) test $(SELECT) -timeout 60m $(IN_KUBERNETES)
+	$(GO) test $(SELECT) -p 2 -timeout 60m $(LONGEST)
 
 .PHONY: test-times
 test-times: $(GORELEASER) $(CYCLONEDX) ## the tests of `make test`, and a table of where their minutes go, waiting against processor (TESTS='-p 1 ./slurm')

@@ -22,8 +22,8 @@ import (
 const (
 	window  = 2 * time.Second
 	spare   = 0.5             // processors that must have been idle in a window
-	each    = 1.5             // tests at once for each processor
-	heads   = 2               // Ray heads that live, of whatever test, for each processor
+	each    = 1.0             // tests at once for each processor
+	heads   = 1.5             // Ray heads that live, of whatever test, for each processor
 	headway = 4 * time.Second // until the next test may begin: this one's work is seen by then
 )
 
@@ -61,7 +61,7 @@ func Parallel(t *testing.T) {
 			continue
 		}
 		var free *filelock.Lock
-		if living() < heads*runtime.NumCPU() {
+		if living() < int(heads*float64(runtime.NumCPU())) {
 			if free, err = place(); err != nil {
 				t.Fatal(err)
 			}
