@@ -23,8 +23,9 @@ const (
 	window  = 2 * time.Second
 	spare   = 0.5             // processors that must have been idle in a window
 	each    = 1.0             // tests at once for each processor
-	heads   = 1.5             // Ray heads that live, of whatever test, for each processor
-	headway = 4 * time.Second // until the next test may begin: this one's work is seen by then
+	few     = 1.5             // Ray heads that live, of whatever test, for each processor
+	most    = 2.0             // also while processors are idle
+	headway = 8 * time.Second // until the next test may begin: this one's work is seen by then
 )
 
 // AtOnce sets how many tests of this process run at once, unless -test.parallel is given. For TestMain.
@@ -60,13 +61,14 @@ func Parallel(t *testing.T) {
 			time.Sleep(200 * time.Millisecond)
 			continue
 		}
+		heads := float64(living()) / float64(runtime.NumCPU())
 		var free *filelock.Lock
-		if living() < int(heads*float64(runtime.NumCPU())) {
+		if heads < few {
 			if free, err = place(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if free == nil && busy() {
+		if free == nil && (heads >= most || busy()) {
 			lock.Release()
 			time.Sleep(200 * time.Millisecond)
 			continue
