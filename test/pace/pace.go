@@ -21,11 +21,12 @@ import (
 
 const (
 	window  = 2 * time.Second
-	spare   = 0.5             // processors that must have been idle in a window
-	each    = 1.0             // tests at once for each processor
-	few     = 1.5             // Ray heads that live, of whatever test, for each processor
-	most    = 2.0             // also while processors are idle
-	headway = 8 * time.Second // until the next test may begin: this one's work is seen by then
+	spare   = 0.5              // processors that must have been idle in a window
+	each    = 1.0              // tests at once for each processor
+	few     = 1.5              // Ray heads that live, of whatever test, for each processor
+	most    = 2.0              // also while processors are idle
+	headway = 8 * time.Second  // until the next test may begin: this one's work is seen by then
+	longest = 10 * time.Minute // that the next test of this process waits: the heads may be somebody's who keeps them
 )
 
 // AtOnce sets how many tests of this process run at once, unless -test.parallel is given. For TestMain.
@@ -52,7 +53,7 @@ func Parallel(t *testing.T) {
 	leaveToSubtests(t.Name())
 	turn.Lock()
 	defer turn.Unlock()
-	for {
+	for waits := time.Now(); ; {
 		lock, err := filelock.Try(lockFile("begin"))
 		if err != nil {
 			t.Fatal(err)
@@ -68,7 +69,7 @@ func Parallel(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if free == nil && (heads >= most || busy()) {
+		if free == nil && time.Since(waits) < longest && (heads >= most || busy()) {
 			lock.Release()
 			time.Sleep(200 * time.Millisecond)
 			continue
