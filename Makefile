@@ -147,7 +147,7 @@ REST := $(call one_of, \
 	TestBusyAPIServer TestPolicies TestNetworkPolicies TestSiteRules TestGitLab TestRayJobsFlags TestSignalsWithoutTerminal TestSlurmExamples \
 	TestNameServiceAway \
 	TestFaults/NodesLost/SlurmdHangs TestFaults/NodesLost/NodesReplaced TestElastic/HeadsNodeDies TestNetwork/Partitions TestCIKilled/GitHub/starting TestCIKilled/GitHub/uncommitted \
-	TestNamespaceDeleted TestJobRefused TestBatchScheduler/Conformance \
+	TestKueue TestNamespaceDeleted TestJobRefused TestBatchScheduler/Conformance \
 	TestUnreadGPUs TestExternalOldRay TestRayVersions TestFlood TestKillKeeperWhileStarting TestElasticNodesFail TestElasticNodesLost TestScale \
 	TestRayStop TestTimeLimitRestarts TestHeadLost TestWarned TestDriversLife TestPrepareFillsTheDisk TestInterruptAndRetriedWorker TestIdleAndDisconnect)
 # The other packages together have hundreds of threads for moments, in which a controller of Kubernetes beside them may lose its lease: they run alone.
@@ -170,8 +170,15 @@ test: $(GORELEASER) $(CYCLONEDX) ## everything, on real systems; installs what i
 	@$(MAKE) --no-print-directory race
 	$(GO) run ./test/kubetest/cmd build
 	$(GO) test $(SELECT) $(SHORT)
-	$(GO) run ./test/kubetest/cmd run -- $(GO) test $(SELECT) -timeout 60m $(IN_KUBERNETES)
-	$(GO) test $(SELECT) -p 2 -timeout 60m $(LONGEST)
+	@$(MAKE) --no-print-directory -j 2 test-longest test-in-kubernetes
+
+.PHONY: test-longest
+test-longest: # of `make test`
+	$(GO) test $(SELECT) -p 2 -timeout 75m $(LONGEST)
+
+.PHONY: test-in-kubernetes
+test-in-kubernetes: # of `make test`
+	$(GO) run ./test/kubetest/cmd run -- $(GO) test $(SELECT) -timeout 75m $(IN_KUBERNETES)
 
 .PHONY: test-times
 test-times: $(GORELEASER) $(CYCLONEDX) ## the tests of `make test`, and a table of where their minutes go, waiting against processor (TESTS='-p 1 ./slurm')
