@@ -123,15 +123,6 @@ BEDS := ./test/slurmtest ./test/kubetest
 empty :=
 bar := |
 one_of = $(subst $(empty) $(empty),$(bar),$(foreach name,$(1),^$(subst /,$$/^,$(name))$$))
-# Kubernetes takes half of a processor also while it has nothing to do: it ends with the tests that need it.
-IN_KUBERNETES := ./kuberay ./test/chaos
-# Their tests are about the beds that the others' tests run on: only who changes a bed needs them (make test-beds).
-BEDS := ./test/slurmtest ./test/kubetest
-# What `make test` leaves out and `make test-rest` runs (docs/testing.md has the rule): a second look at what another test shows, other versions, long programs.
-# Each is a whole name, or names of subtests with /. (`go test -skip` goes by the first alternative that matches: an unanchored TestSlurm/Work would keep TestSlurmExamples.)
-empty :=
-bar := |
-one_of = $(subst $(empty) $(empty),$(bar),$(foreach name,$(1),^$(subst /,$$/^,$(name))$$))
 REST := $(call one_of, \
 	TestEachVersion TestOldestVersion/Queue TestOldestVersion/Terminate TestOldestVersion/Conformance TestEarlier TestOldCRD TestLoad \
 	TestEarly/Ended TestEarly/DiskFills TestEarly/Requeued TestEarly/Granted TestEarly/Warned TestFaults/DiskFills \
@@ -150,10 +141,11 @@ REST := $(call one_of, \
 	TestKueue TestNamespaceDeleted TestJobRefused TestBatchScheduler/Conformance \
 	TestUnreadGPUs TestExternalOldRay TestRayVersions TestFlood TestKillKeeperWhileStarting TestElasticNodesFail TestElasticNodesLost TestScale \
 	TestRayStop TestTimeLimitRestarts TestHeadLost TestWarned TestDriversLife TestPrepareFillsTheDisk TestInterruptAndRetriedWorker TestIdleAndDisconnect)
-# The other packages together have hundreds of threads for moments, in which a controller of Kubernetes beside them may lose its lease: they run alone.
-SHORT := $$($(GO) list ./... | grep -vE 'rayctl/(test/(slurmtest|kubetest|chaos|e2e|release)|slurm|local|launcher/keeper|tsp|dashboardclient|keeper|kuberay)$$')
+# The other packages together have hundreds of threads for moments, in which a controller of Kubernetes beside them may lose its lease: they run alone. None has a test of REST.
+SHORT := $$($(GO) list ./... | grep -vxF "$$($(GO) list $(LONGEST) $(IN_KUBERNETES) $(BEDS))")
 # go vet has run before.
-SELECT := -vet=off -skip '$(REST)'
+FLAGS := -vet=off
+SELECT := $(FLAGS) -skip '$(REST)'
 
 # What the race detector looks at, with -short: it needs cgo, and finds nothing in packages that only run other programs: Python's tests and environments, documents, the beds.
 NOT_RACED := rayctl/(keeper|local/rayenv|scripts|docs/.*|test/.*)$$
@@ -169,7 +161,7 @@ test: $(GORELEASER) $(CYCLONEDX) ## everything, on real systems; installs what i
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/rayctl
 	@$(MAKE) --no-print-directory race
 	$(GO) run ./test/kubetest/cmd build
-	$(GO) test $(SELECT) $(SHORT)
+	$(GO) test $(FLAGS) $(SHORT)
 	@$(MAKE) --no-print-directory -j 2 test-longest test-in-kubernetes
 
 .PHONY: test-longest
@@ -181,16 +173,16 @@ test-in-kubernetes: # of `make test`
 	$(GO) run ./test/kubetest/cmd run -- $(GO) test $(SELECT) -timeout 75m $(IN_KUBERNETES)
 
 .PHONY: test-times
-test-times: $(GORELEASER) $(CYCLONEDX) ## the tests of `make test`, and a table of where their minutes go, waiting against processor (TESTS='-p 1 ./slurm')
+test-times: $(GORELEASER) $(CYCLONEDX) ## the long tests of `make test`, and a table of where their minutes go, waiting against processor (TESTS='-p 1 ./slurm')
 	scripts/prepare.sh test
 	$(GO) run ./test/kubetest/cmd build
-	$(GO) run ./test/kubetest/cmd run -- $(GO) run ./test/times -- $(GO) test -json -count 1 -timeout 85m $(or $(TESTS),$(SELECT) -p 5 $(LONGEST) $(IN_KUBERNETES) $(SHORT))
+	$(GO) run ./test/kubetest/cmd run -- $(GO) run ./test/times -- $(GO) test -json -count 1 -timeout 85m $(or $(TESTS),$(SELECT) -p 2 $(LONGEST) $(IN_KUBERNETES))
 
 .PHONY: test-rest
 test-rest: $(GORELEASER) $(CYCLONEDX) ## what `make test` leaves out (REST in the Makefile): before a release, an hour, not in CI
 	scripts/prepare.sh test
 	$(GO) run ./test/kubetest/cmd build
-	$(GO) run ./test/kubetest/cmd run -- $(GO) test -vet=off -p 5 -count 1 -timeout 3h -run '$(REST)' $(LONGEST) $(IN_KUBERNETES)
+	$(GO) run ./test/kubetest/cmd run -- $(GO) test $(FLAGS) -p 2 -count 1 -timeout 3h -run '$(REST)' $(LONGEST) $(IN_KUBERNETES)
 
 .PHONY: test-beds
 test-beds: ## the tests of the private Slurm and Kubernetes themselves, for who changes test/slurmtest or test/kubetest: ten minutes, not in CI

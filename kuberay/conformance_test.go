@@ -12,9 +12,9 @@ func TestConformance(t *testing.T) {
 	c := newBed(t).conformance()
 	c.Elsewhere = map[string]string{
 		// The keeper's and Ray's, which are the same on local.
-		"runtime environment that fails": "TestRuntimeEnvironmentsCause", "interrupt twice": "TestCtrlCTwice", "end on disconnect": "TestDisconnected", "prepare, then the driver": "local", "prepare hangs": "local",
+		"runtime environment that fails": "local", "interrupt twice": "TestCtrlCTwice", "end on disconnect": "local", "prepare, then the driver": "local", "prepare hangs": "local",
 		"drivers that fail, and restarts": "local", "warned of the end": "local",
-		"dashboard frozen for a minute": "local", "idle": "local", "two clusters side by side": "local", "one name, many launches, unlike groups": "local",
+		"dashboard frozen for a minute": "local", "idle": "local", "two clusters side by side": "local",
 
 		"queue limit":                            "TestQueueFull",
 		"elastic group":                          "TestElastic/Example",

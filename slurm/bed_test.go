@@ -179,14 +179,13 @@ func (b *bed) config(t *testing.T) conformance.Config {
 		Elsewhere: map[string]string{
 			"early head": "TestEarly/Queued", "prepare fails": "TestEarly/PrepareFails", "queue limit": "TestSlurm/Queue",
 			// The keeper's and Ray's, which are the same on local.
-			"runtime environment that fails": "TestRuntimeEnvironmentsCause", "dashboard frozen for a minute": "local", "interrupt twice": "TestCtrlCTwice", "idle": "local", "end on disconnect": "TestDisconnected",
+			"runtime environment that fails": "local", "dashboard frozen for a minute": "local", "interrupt twice": "TestCtrlCTwice", "idle": "local", "end on disconnect": "local",
 			"prepare is interrupted": "local", "prepare hangs": "local", "prepare, then the driver": "local", "drivers that fail, and restarts": "local",
 			"clients killed after the commit": "local", "interrupt with a checkpoint": "local",
 			"two clusters side by side": "local", "setup fails": "local", "detach, then logs, status and result": "local",
-			"one name, many launches, unlike groups": "local; unlike groups: TestOldestVersion/Run",
-			"elastic group":                          "TestElastic/Queued",
-			"head killed":                            "TestElastic/Queued and TestEarly/RequeuedAgain; that a further one ends the run: local",
-			"warned of the end":                      "TestSlurm/Conformance/TimeLimit; by lifetime.max: local",
+			"elastic group":     "TestElastic/Queued",
+			"head killed":       "TestElastic/Queued and TestEarly/RequeuedAgain; that a further one ends the run: local",
+			"warned of the end": "TestSlurm/Conformance/TimeLimit; by lifetime.max: local",
 		},
 	}
 }

@@ -22,9 +22,9 @@ import (
 const (
 	window  = 2 * time.Second
 	spare   = 0.5              // processors that must have been idle in a window
-	each    = 1.0              // tests at once for each processor
 	few     = 1.5              // Ray heads that live, of whatever test, for each processor
 	most    = 2.0              // also while processors are idle
+	look    = time.Second      // between two looks
 	headway = 8 * time.Second  // until the next test may begin: this one's work is seen by then
 	longest = 10 * time.Minute // that the next test of this process waits: the heads may be somebody's who keeps them
 )
@@ -53,28 +53,27 @@ func Parallel(t *testing.T) {
 	leaveToSubtests(t.Name())
 	turn.Lock()
 	defer turn.Unlock()
-	for waits := time.Now(); ; {
+	for waits := time.Now(); ; time.Sleep(look) {
 		lock, err := filelock.Try(lockFile("begin"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if lock == nil {
-			time.Sleep(200 * time.Millisecond)
 			continue
 		}
-		heads := float64(living()) / float64(runtime.NumCPU())
-		var free *filelock.Lock
-		if heads < few {
-			if free, err = place(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if free == nil && time.Since(waits) < longest && (heads >= most || busy()) {
+		free, may, err := admit(time.Since(waits) >= longest)
+		if err != nil || !may {
 			lock.Release()
-			time.Sleep(200 * time.Millisecond)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !may {
 			continue
 		}
-		take(t, free)
+		if free != nil {
+			take(t, free)
+		}
 		go func() {
 			time.Sleep(headway)
 			lock.Release()
@@ -83,15 +82,26 @@ func Parallel(t *testing.T) {
 	}
 }
 
+// admit decides whether a test may begin, and returns the place that it has then, if there was one.
+func admit(overdue bool) (free *filelock.Lock, may bool, err error) {
+	living := float64(len(heads())) / float64(runtime.NumCPU())
+	if living < few {
+		if free, err = place(); free != nil || err != nil {
+			return free, free != nil, err
+		}
+	}
+	return nil, overdue || living < most && !busy(), nil
+}
+
 // places are those that this process's tests have, by the test's name.
 var places = struct {
 	sync.Mutex
 	of map[string]*filelock.Lock
 }{of: map[string]*filelock.Lock{}}
 
-// place is one that no test has; nil: there is none.
+// place is one that no test has, of as many as there are processors; nil: there is none.
 func place() (*filelock.Lock, error) {
-	for i := range int(each * float64(runtime.NumCPU())) {
+	for i := range runtime.NumCPU() {
 		if lock, err := filelock.Try(lockFile(fmt.Sprint(i))); lock != nil || err != nil {
 			return lock, err
 		}
@@ -99,11 +109,8 @@ func place() (*filelock.Lock, error) {
 	return nil, nil
 }
 
-// take gives the test the place, unless it is nil, until the test has ended.
+// take gives the test the place until the test has ended.
 func take(t *testing.T, free *filelock.Lock) {
-	if free == nil {
-		return
-	}
 	places.Lock()
 	defer places.Unlock()
 	places.of[t.Name()] = free
@@ -128,15 +135,15 @@ func leaveToSubtests(name string) {
 	}
 }
 
-// living is how many Ray heads run on this machine: some tests have several, or leave one to those after them.
-func living() (n int) {
+// heads are the directories in /proc of the Ray heads on this machine: some tests have several, or leave one to those after them.
+func heads() (dirs []string) {
 	names, _ := filepath.Glob("/proc/[0-9]*/comm")
 	for _, name := range names {
 		if comm, err := os.ReadFile(name); err == nil && string(comm) == "gcs_server\n" {
-			n++
+			dirs = append(dirs, filepath.Dir(name))
 		}
 	}
-	return n
+	return dirs
 }
 
 // busy watches the processors for a window: whether they have no time to spare.

@@ -3,8 +3,12 @@
 package pace
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -45,8 +49,8 @@ func TestPlaces(t *testing.T) {
 		}
 		got = append(got, lock)
 	}
-	if want := int(each * float64(runtime.NumCPU())); len(got) != want {
-		t.Fatalf("%d places, want %d", len(got), want)
+	if len(got) != runtime.NumCPU() {
+		t.Fatalf("%d places on %d processors", len(got), runtime.NumCPU())
 	}
 	for _, lock := range got[1:] {
 		defer lock.Release()
@@ -75,6 +79,34 @@ func TestPlaces(t *testing.T) {
 		})
 		isFree(true, "when the subtest has ended")
 	})
+}
+
+// A process is a head by its program's name, as Ray's GCS has it.
+func TestHeads(t *testing.T) {
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sleep, err = filepath.EvalSymlinks(sleep); err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "gcs_server")
+	if err := os.Symlink(sleep, program); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.CommandContext(t.Context(), program, "60")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	here := filepath.Join("/proc", strconv.Itoa(c.Process.Pid))
+	if !slices.Contains(heads(), here) {
+		t.Errorf("%s is not among %q", here, heads())
+	}
+	_ = c.Process.Kill()
+	_ = c.Wait()
+	if slices.Contains(heads(), here) {
+		t.Errorf("%s has ended", here)
+	}
 }
 
 // The processors are busy while threads spin.
