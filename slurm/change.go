@@ -70,7 +70,7 @@ func (c *cluster) raiseCompanions(ctx context.Context, jobs []controller.Job, un
 		return c.l.site.Unreachable(err)
 	}
 	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j controller.Job) bool {
-		return j.Name != script.CompanionName(c.run.Record.Spec, c.run.Record.Nonce) || j.Ended()
+		return !c.isCompanion(j) || j.Ended()
 	})
 	// The elements of a job array that wait, and the one that starts last, have the array's id, which is the lowest. A change by it is one of all elements
 	// (measured: 24.11): the others have theirs after it.

@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/slurm/controller"
 	"github.com/rayctl/rayctl/slurm/rundir"
+	"github.com/rayctl/rayctl/slurm/script"
 	"github.com/rayctl/rayctl/slurm/site"
 )
 
@@ -44,4 +46,9 @@ func (l *Launcher) open(ctx context.Context, id launcher.ID) (*cluster, error) {
 		return nil, launcher.NotFound(id)
 	}
 	return c, nil
+}
+
+// isCompanion reports whether a job is one for other nodes of the cluster, besides its own job.
+func (c *cluster) isCompanion(j controller.Job) bool {
+	return j.Name == script.CompanionName(c.run.Record.Spec, c.run.Record.Nonce)
 }

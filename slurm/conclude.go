@@ -126,7 +126,7 @@ func (c *cluster) cancelCompanions(ctx context.Context) {
 		return
 	}
 	for _, j := range jobs {
-		if j.Name == script.CompanionName(c.run.Record.Spec, c.run.Record.Nonce) && !j.Ended() {
+		if c.isCompanion(j) && !j.Ended() {
 			_ = c.cancel(ctx, j.ID, false)
 		}
 	}

@@ -55,7 +55,7 @@ func (c *cluster) examineJobs(ctx context.Context, found launcher.Evidence) {
 		found.Missing("slurm/jobs.json", c.l.site.Unreachable(err))
 	}
 	mine := slices.DeleteFunc(jobs, func(j controller.Job) bool {
-		return j.Leader() != c.run.JobID && script.NonceOf(j.Comment) != c.run.Record.Nonce && j.Name != script.CompanionName(c.run.Record.Spec, c.run.Record.Nonce)
+		return j.Leader() != c.run.JobID && script.NonceOf(j.Comment) != c.run.Record.Nonce && !c.isCompanion(j)
 	})
 	launcher.AddJSON(found, "slurm/jobs.json", mine)
 	if c.run.JobID == 0 { // it was not submitted

@@ -7,7 +7,6 @@ import (
 
 	"github.com/rayctl/rayctl/slurm/controller"
 	"github.com/rayctl/rayctl/slurm/controller/queue"
-	"github.com/rayctl/rayctl/slurm/script"
 )
 
 // fate is the state of a cluster's job as the controller reports it.
@@ -52,10 +51,7 @@ func (c *cluster) askController(ctx context.Context, age time.Duration) (fate, c
 
 // companionReleases reports whether a companion job has ended and still holds its nodes: Slurm waits for its processes, up to KillWait (slurm.conf(5)).
 func (c *cluster) companionReleases(jobs []controller.Job) bool {
-	name := script.CompanionName(c.run.Record.Spec, c.run.Record.Nonce)
-	return script.HasCompanions(c.run.Record.Spec) && slices.ContainsFunc(jobs, func(j controller.Job) bool {
-		return j.Name == name && j.Has("COMPLETING")
-	})
+	return slices.ContainsFunc(jobs, func(j controller.Job) bool { return c.isCompanion(j) && j.Has("COMPLETING") })
 }
 
 // spokeAfter reports whether the keeper's files were written after that moment.
