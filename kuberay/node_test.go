@@ -21,14 +21,13 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/test/kubetest"
 	machine "github.com/rayctl/rayctl/test/kubetest/bed"
-	testbed "github.com/rayctl/rayctl/test/kubetest/bed"
 	"github.com/rayctl/rayctl/test/pace"
 )
 
 // TestNodeLost: heads, keepers and records vanish at once. When there is room again no driver runs twice.
 func TestNodeLost(t *testing.T) {
 	o := options()
-	o.Simulated = testbed.Simulated{Nodes: 1, CPUs: 1} // Kubernetes evicts nothing while all of its nodes are lost
+	o.Simulated = machine.Simulated{Nodes: 1, CPUs: 1} // Kubernetes evicts nothing while all of its nodes are lost
 	b := bedWith(t, o)
 	conformance.NodeLost(t, b.conformance(), func(t *testing.T, ids []launcher.ID) (back func()) {
 		for _, id := range ids[1:] { // the first has no driver yet

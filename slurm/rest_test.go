@@ -442,7 +442,7 @@ func (r *restd) away(t *testing.T) {
 		if launcher.ExitCode(err) != runstate.CodeUnreachable {
 			t.Errorf("%s: %v (code %d)", url, err, launcher.ExitCode(err))
 		}
-		if _, err := os.Stat(r.bed.runDir("rest-away")); !os.IsNotExist(err) {
+		if _, err := os.Stat(r.runDir("rest-away")); !os.IsNotExist(err) {
 			t.Errorf("its directory is left: %v", err)
 		}
 	}

@@ -183,7 +183,7 @@ func clusterLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster
 func runLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster, s launcher.Status) error {
 	earlier := o.attempt != 0 && o.attempt < s.Attempt
 	if o.follow && !earlier && s.Job != nil {
-		return followRun(ctx, a, o, c, s)
+		return followRun(ctx, a, o, c)
 	}
 	if !earlier && s.Job != nil && s.Job.State == runstate.JobWaiting && !s.Job.Preparing() {
 		a.UI.Note("the job of %s is not submitted yet: %s", c.ID, watcher.PhaseLine(s))
@@ -221,7 +221,7 @@ func presentLog(ctx context.Context, a *app.App, o *logsOptions, s *launcher.Sta
 }
 
 // followRun watches the run, through restarts and to its end; or the one attempt that was asked for.
-func followRun(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster, s launcher.Status) error {
+func followRun(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster) error {
 	output, shared := driverend.New(o.to(a)), c.Shared() != nil
 	ro := launcher.RunOptions{Stdout: output, Tail: o.tail, Attempt: o.attempt, Source: c.Shared(), Logger: a.Logger()}
 	if !shared {
