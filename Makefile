@@ -32,6 +32,13 @@ $(GOLANGCI):
 .PHONY: lint
 lint: $(GOLANGCI) ## static checks of the Go code
 	$(GOLANGCI) run ./...
+	@$(MAKE) --no-print-directory vet-others
+
+.PHONY: vet-others
+vet-others: ## go vet, tests included, for the systems that the tests do not run on
+	for system in darwin/arm64 linux/arm64; do \
+		CGO_ENABLED=0 GOOS=$${system%/*} GOARCH=$${system#*/} $(GO) vet ./... || exit 1; \
+	done
 
 GORELEASER_VERSION := v2.16.0
 GORELEASER := $(TOOLS)/goreleaser-$(GORELEASER_VERSION)/goreleaser
@@ -63,9 +70,20 @@ $(SITE)/bin/mkdocs:
 	python3 -m venv $(SITE)
 	$(SITE)/bin/pip install --quiet --disable-pip-version-check mkdocs-material==$(MATERIAL_VERSION)
 
+MYPY_VERSION := 1.14.1
+MYPY := $(TOOLS)/mypy-$(MYPY_VERSION)
+
+$(MYPY)/bin/mypy:
+	python3 -m venv $(MYPY)
+	$(MYPY)/bin/pip install --quiet --disable-pip-version-check mypy==$(MYPY_VERSION)
+
+.PHONY: mypy
+mypy: $(MYPY)/bin/mypy # for the tests of python/
+	@echo $<
+
 .PHONY: site
 site: $(SITE)/bin/mkdocs ## the manuals as a web site, in bin/site; a broken link fails it
-	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict
 
 .PHONY: slurm
 slurm: ## a private Slurm cluster that runs until interrupted (SLURM='-nodes 8 -gpus 4 -ssh')
@@ -82,7 +100,7 @@ check-recipes: ## compare the templates for reinforcement learning with their fr
 	GO=$(GO) test/recipes/check.sh
 
 .PHONY: kill-templates
-kill-templates: ## run templates and kill their drivers and nodes at random moments, ten times each: half an hour, not in CI (TEMPLATE=train KILLS='-kills.n 3 -kills.seed 7'; TEMPLATE=rllib brings 6 GB of torch); prints where each attempt began
+kill-templates: ## run templates and kill their drivers and nodes at random moments, ten times each: half an hour, not in CI (TEMPLATE=train KILLS='-kills.n 3 -kills.seed 7', TEMPLATE=rllib); prints where each attempt began
 	scripts/prepare.sh test
 	$(GO) test -tags matrix -count 1 -timeout 2h -v -run '^TestKilledTemplates$$/^$(or $(TEMPLATE),(grpo|train|tune))$$' ./test/e2e -args $(KILLS)
 
@@ -124,11 +142,11 @@ empty :=
 bar := |
 one_of = $(subst $(empty) $(empty),$(bar),$(foreach name,$(1),^$(subst /,$$/^,$(name))$$))
 REST := $(call one_of, \
-	TestEachVersion TestOldestVersion/Queue TestOldestVersion/Terminate TestOldestVersion/Conformance TestEarlier TestOldCRD TestLoad \
+	TestEachVersion TestOldestVersion TestWithoutToken TestEarlierRayctl TestOldCRD TestLoad \
 	TestEarly/Ended TestEarly/DiskFills TestEarly/Requeued TestEarly/Granted TestEarly/Warned TestFaults/DiskFills \
 	TestIdentity/KeeperKilled TestNetwork/PortsTaken TestNodes/IdleGPUs TestNodes/In_singularity TestPartitions/OldRay TestPartitions/InsideHeterogeneous \
 	TestOverloadedAPIServer TestClientDiesWhileCommitting TestRayClusterDeleted TestKeeperJobDeleted TestPrepareFillsDisk TestExamples TestGRPOInPods \
-	TestIdleGPUsOfPods TestNoImage TestImagesRay TestNoKeeperImage TestKeeperLostBeforeRecord TestNodeComesLate TestNodeTaken TestNoKeeperNoJob \
+	TestIdleGPUsOfPods TestNoImage TestImagesRay TestNoKeeperImage TestKeeperLostBeforeRecord TestNodeComesLate TestNodeTaken TestRanksEvicted TestNoKeeperNoJob \
 	TestProxyNotPermitted TestConfigMapsNotPermitted TestUseNotPermitted TestRolePerCommand TestRunSamples TestSidecars TestVolcanoStopped TestOthersAreUsed \
 	TestReadersEndNothing TestEarly/HeadLost TestEarly/QueueLimit TestElastic/Apart \
 	TestTemplates TestTorchrunTemplate TestMPITemplate TestRLlibTemplate TestOwnTrainer TestTrainWarned TestGRPOOnSlurm TestElasticExample TestServeExample \
@@ -137,10 +155,10 @@ REST := $(call one_of, \
 	TestPartitions/InsideJob TestPartitions/NodeFails TestIdentity/NodeFailed TestSlurm/AllNodes TestSlurm/Work \
 	TestBusyAPIServer TestPolicies TestNetworkPolicies TestSiteRules TestGitLab TestRayJobsFlags TestSignalsWithoutTerminal TestSlurmExamples \
 	TestNameServiceAway \
-	TestFaults/NodesLost/SlurmdHangs TestFaults/NodesLost/NodesReplaced TestElastic/HeadsNodeDies TestNetwork/Partitions TestCIKilled/GitHub/starting TestCIKilled/GitHub/uncommitted \
+	TestFaults/NodesLost/SlurmdHangs TestFaults/NodesLost/NodesReplaced TestElastic/HeadsNodeDies TestNetwork/Partitions TestCIKilled/GitHub/starting TestCIKilled/GitHub/uncommitted TestCIKilled/GitHub/draining \
 	TestKueue TestNamespaceDeleted TestJobRefused TestBatchScheduler/Conformance \
 	TestUnreadGPUs TestExternalOldRay TestRayVersions TestFlood TestKillKeeperWhileStarting TestElasticNodesFail TestElasticNodesLost TestScale \
-	TestRayStop TestTimeLimitRestarts TestHeadLost TestWarned TestDriversLife TestPrepareFillsTheDisk TestInterruptAndRetriedWorker TestIdleAndDisconnect)
+	TestRayStop TestConformance/driver_that_ends_Ray TestSlurm/Conformance/driver_that_ends_Ray TestTimeLimitRestarts TestHeadLost TestDriverIsWarnedOfItsEnd TestDriversLife TestPrepareFillsTheDisk TestInterruptAndRetriedWorker TestIdleAndDisconnect)
 # The other packages together have hundreds of threads for moments, in which a controller of Kubernetes beside them may lose its lease: they run alone. None has a test of REST.
 SHORT := $$($(GO) list ./... | grep -vxF "$$($(GO) list $(LONGEST) $(IN_KUBERNETES) $(BEDS))")
 # go vet has run before.
@@ -148,14 +166,14 @@ FLAGS := -vet=off
 SELECT := $(FLAGS) -skip '$(REST)'
 
 # What the race detector looks at, with -short: it needs cgo, and finds nothing in packages that only run other programs: Python's tests and environments, documents, the beds.
-NOT_RACED := rayctl/(keeper|local/rayenv|scripts|docs/.*|test/.*)$$
+NOT_RACED := rayctl/(keeper|python|local/rayenv|scripts|docs/.*|test/.*)$$
 
 .PHONY: race
 race: ## the race detector on all tests that need no real system
 	CGO_ENABLED=1 $(GO) test -vet=off -race -short $$($(GO) list ./... | grep -vE '$(NOT_RACED)')
 
 .PHONY: test
-test: $(GORELEASER) $(CYCLONEDX) ## everything, on real systems; installs what it needs into caches outside the repository
+test: $(GORELEASER) $(CYCLONEDX) $(MYPY)/bin/mypy ## everything, on real systems; installs what it needs into caches outside the repository
 	scripts/prepare.sh test
 	$(GO) vet -tags matrix ./...
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/rayctl
@@ -208,7 +226,7 @@ check-kubernetes:
 .PHONY: test-versions
 test-versions: ## the oldest and the newest supported Kubernetes with KubeRay, which it builds, other Rays, an earlier rayctl, the newest Slurm, and forms of the operator that few sites have: an hour, not in CI
 	scripts/prepare.sh test
-	$(GO) test -tags matrix -count 1 -timeout 40m -run '^Test(Earlier|RayVersions)$$' ./test/e2e ./launcher/keeper
+	$(GO) test -tags matrix -count 1 -timeout 40m -run '^Test(EarlierRayctl|RayVersions)$$' ./test/e2e ./launcher/keeper
 	$(GO) test -tags matrix -count 1 -timeout 40m -run '^TestNewestVersion$$' ./slurm
 	$(GO) run ./test/kubetest/cmd build
 	$(GO) run ./test/kubetest/cmd run -- $(GO) test -tags matrix -count 1 -timeout 40m -run '^Test(BatchScheduler|OldCRD)$$' ./kuberay
@@ -240,7 +258,7 @@ sim-planted: ## looks for seeds whose lives the planted bugs of keeper/sim/plant
 	python3 keeper/sim --find --lives $(or $(LIVES),3000) --seed $(or $(SEED),1)
 
 .PHONY: chaos
-chaos: ## random faults on random launches on all launchers, not in CI (CHAOS='-chaos.n 150 -chaos.seed 7', or -chaos.kept: what failed once); prints cases, faults by kind, violations
+chaos: ## random faults on random launches on all launchers, not in CI (default: CHAOS='-chaos.n 300 -chaos.seed 1 -chaos.daemons'; -chaos.kept: what failed once); prints cases, faults by kind, violations
 	scripts/prepare.sh test
 	$(GO) run ./test/kubetest/cmd build
-	$(GO) run ./test/kubetest/cmd run -- $(GO) test -count 1 -parallel 3 -timeout 6h -v -run '^Test(Campaign|Kept)$$' ./test/chaos -args $(or $(CHAOS),-chaos.n 150 -chaos.seed 1)
+	$(GO) run ./test/kubetest/cmd run -- $(GO) test -count 1 -parallel 3 -timeout 6h -v -run '^Test(Campaign|KeptCases)$$' ./test/chaos -args $(or $(CHAOS),-chaos.n 300 -chaos.seed 1 -chaos.daemons)

@@ -12,7 +12,6 @@ import (
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/docs"
 	"github.com/rayctl/rayctl/launcher/spec"
-	"github.com/rayctl/rayctl/launcher/spec/nearest"
 	"github.com/rayctl/rayctl/launcher/spec/schema"
 )
 
@@ -38,7 +37,7 @@ const (
 // keyMeant are what people call keys of the cluster file.
 var keyMeant = map[string]string{
 	"retry": "job.restarts", "retries": "job.restarts", "restart": "job.restarts", "output": "job.outputDir", "outputs": "job.outputDir", "secret": "secrets",
-	"packages": "job.pip", "dependencies": "job.pip", "requirements": "job.pip", "timeout": "lifetime.max", "gpu": "gpus", "cpu": "cpus",
+	"dependencies": "job.pip", "requirements": "job.pip", "timeout": "lifetime.max", "gpu": "gpus", "cpu": "cpus",
 }
 
 // subjects are those that the help lists.
@@ -96,6 +95,9 @@ func helpSubject(a *app.App, root *cobra.Command, words []string) error {
 	if l := spec.LauncherMeant(word); document == "" && l != "" && spec.LauncherCalled(word) == l {
 		document = l + ".md"
 	}
+	if document == "" && hasPage(word) {
+		document = word + ".md"
+	}
 	if text := docs.Read(document); text != "" {
 		return terminal.Markdown(a.Out, text, linked)
 	}
@@ -114,13 +116,18 @@ func helpSubject(a *app.App, root *cobra.Command, words []string) error {
 	return app.UsageError("`rayctl --help` lists the commands, and the subjects are "+subjects, "there is no command, key or subject %q", words[0])
 }
 
+// hasPage: most pages are known by their own names; README is an index, jobs a command, and output what people call a key.
+func hasPage(name string) bool {
+	return name != "README" && name != "jobs" && keyMeant[name] == "" && docs.Read(name+".md") != ""
+}
+
 // linked is how to see the target of a link in a document.
 func linked(target string) string {
 	if strings.Contains(target, "://") {
 		return target
 	}
 	page, _, _ := strings.Cut(target, "#")
-	if name, is := strings.CutSuffix(page, ".md"); is && (topics[name] == page || spec.LauncherCalled(name) == name && name != "") {
+	if name, is := strings.CutSuffix(page, ".md"); is && hasPage(name) {
 		return "`rayctl help " + name + "`"
 	}
 	return ""
@@ -134,5 +141,5 @@ func nearSubject(word string) string {
 			names = append(names, plainPath.Replace(f.Path))
 		}
 	}
-	return nearest.Of(word, names)
+	return spec.Nearest(word, names)
 }

@@ -13,7 +13,7 @@ func TestImports(t *testing.T) {
 	const ours = "github.com/rayctl/rayctl/"
 	verbs := []string{"cmd/clusters", "cmd/jobs", "cmd/access", "cmd/files", "cmd/serve"}
 	never := append([]string{"cmd", "local", "slurm", "kuberay", "tsp"}, verbs...)
-	for _, folder := range append([]string{"cmd/app", "cmd/app/apptest", "cmd/launched", "cmd/app/rayclient", "cmd/terminal", "cmd/config"}, verbs...) {
+	for _, folder := range append([]string{"cmd/app", "cmd/app/apptest", "cmd/terminal", "cmd/config"}, verbs...) {
 		p, err := gobuild.ImportDir(strings.TrimPrefix(folder, "cmd/"), 0)
 		if err != nil {
 			t.Fatal(err)

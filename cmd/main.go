@@ -28,6 +28,6 @@ func System() *app.App {
 			InTTY: isatty.IsTerminal(os.Stdin.Fd()), OutTTY: isatty.IsTerminal(os.Stdout.Fd()), ErrTTY: isatty.IsTerminal(os.Stderr.Fd()),
 			Now: time.Now,
 		},
-		Getenv: os.Getenv, Notify: signal.Notify, Launchers: launchers(), Release: thisBuild().release(), ErrorFile: errorFile,
+		Getenv: os.Getenv, Notify: signal.Notify, Launchers: launchers(), Source: thisBuild().source(), ErrorFile: errorFile,
 	}
 }

@@ -39,8 +39,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestFirstContact checks what people try first: --version, and the next command that init prints.
-func TestFirstContact(t *testing.T) {
+// TestVersionAndInitsNextCommand checks what people try first: --version, and the next command that init prints.
+func TestVersionAndInitsNextCommand(t *testing.T) {
 	t.Chdir(t.TempDir())
 	said := func(args ...string) (string, string) {
 		a, out, stderr := apptest.New()

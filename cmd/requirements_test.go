@@ -27,7 +27,7 @@ func TestRequirementsRefused(t *testing.T) {
 	})
 	for _, c := range []struct{ job, want string }{
 		{"pip: nosuch.txt", "rayctl.yaml:1: job.pip: the requirements file " + dir + "/nosuch.txt does not exist: paths are relative to the cluster file"},
-		{"uv: numpy", "packages by name are a list, as in [numpy]"},
+		{"uv: numpy", "packages by name are a list, as in [numpy, \"ray[tune]\"]"},
 		{"runtimeEnv: {pip: {packages: nosuch.txt}}", "rayctl.yaml:1: job.runtimeEnv.pip.packages: the requirements file " + dir + "/nosuch.txt does not exist"},
 		{"runtimeEnv: {conda: nosuch.yml}", "rayctl.yaml:1: job.runtimeEnv.conda: the conda environment " + dir + "/nosuch.yml does not exist"},
 		{"runtimeEnv: {conda: list.yaml}", "list.yaml is not a map of keys: `conda env export` writes one"},

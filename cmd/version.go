@@ -60,7 +60,21 @@ func thisBuild() build {
 // releaseTag is the version of a release, as the tag in the repository has it.
 var releaseTag = regexp.MustCompile(`^v\d+\.\d+\.\d+$`)
 
-// release is the tag of the build's release; "" if it is of none.
-func (b build) release() string { return releaseTag.FindString(b.Version) }
+// source is the tag of the build's release, or else the commit that it was made of; "" if neither is known.
+func (b build) source() string {
+	if tag := releaseTag.FindString(b.Version); tag != "" {
+		return tag
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value
+		}
+	}
+	return ""
+}
 
 func (b build) String() string { return fmt.Sprintf("rayctl %s (%s, %s)", b.Version, b.Go, b.Platform) }

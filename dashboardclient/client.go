@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-retryablehttp"
-
-	"github.com/rayctl/rayctl/dashboardclient/httpbody"
 )
 
 // Client talks to one dashboard. It is safe for concurrent use.
@@ -104,7 +102,7 @@ func (c *Client) call(ctx context.Context, r request, answer any) error {
 		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<20)) // so that the connection can be used again
 		return nil
 	}
-	body, err := httpbody.ReadDocument(response.Body)
+	body, err := readDocument(response.Body)
 	if err != nil {
 		return c.failure(ctx, limited, r.doing, err)
 	}

@@ -70,6 +70,30 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+// TestTokenHeader: the token goes in one header alone, that of the configuration; Ray itself takes it in either.
+func TestTokenHeader(t *testing.T) {
+	for given, want := range map[string]string{"": dashboardclient.HeaderAuthorization, dashboardclient.HeaderAuthorization: dashboardclient.HeaderAuthorization, dashboardclient.HeaderRayAuthorization: dashboardclient.HeaderRayAuthorization} {
+		var sent http.Header
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			sent = r.Header
+			_, _ = w.Write([]byte("[]"))
+		}))
+		defer server.Close()
+		client, err := dashboardclient.New(dashboardclient.Config{URL: server.URL, Token: "secret", TokenHeader: given})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.ListJobs(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, header := range []string{dashboardclient.HeaderAuthorization, dashboardclient.HeaderRayAuthorization} {
+			if got := sent.Get(header); (got == "Bearer secret") != (header == want) || header != want && got != "" {
+				t.Errorf("TokenHeader %q: %s is %q", given, header, got)
+			}
+		}
+	}
+}
+
 // TestNoDashboard queries servers that are not dashboards.
 func TestNoDashboard(t *testing.T) {
 	serve := func(handler http.HandlerFunc) string {

@@ -10,8 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/rayctl/rayctl/dashboardclient/pydantic"
 )
 
 // Kinds of failure, for errors.Is.
@@ -121,7 +119,7 @@ func (c *Client) apiError(doing string, response *http.Response, body []byte) er
 		}
 	default:
 		e.exception, e.Message = summarize(string(body))
-		if wrong := pydantic.Errors(string(body)); len(wrong) > 0 {
+		if wrong := pydanticErrors(string(body)); len(wrong) > 0 {
 			e.Message = strings.Join(wrong, "; ")
 		}
 		if e.Message == "" || strings.HasPrefix(e.Message, "500 ") { // aiohttp's answer to an uncaught exception

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rayctl/rayctl/dashboardclient/logstream"
-	"github.com/rayctl/rayctl/dashboardclient/poll"
 )
 
 // FollowOptions configures a Follower.
@@ -55,7 +54,7 @@ func (f *Follower) Offset() int64 { return f.tailer.Position() }
 // (any more: the head was replaced), ErrUnauthorized, and w's errors. With an error it also returns the job as last seen: if
 // that is terminal, its log could not be read to the end. Run may be called again after an error, and continues at Offset.
 func (f *Follower) Run(ctx context.Context, w io.Writer) (*Job, error) {
-	job, err := f.watch(ctx, poll.JobRhythm, func(job *Job) bool {
+	job, err := f.watch(ctx, jobRhythm, func(job *Job) bool {
 		return job.Status.Terminal() || job.Status != JobPending && job.DriverNodeID != ""
 	})
 	if err != nil {
@@ -111,7 +110,7 @@ func (f *Follower) runLive(ctx context.Context, w io.Writer, job *Job) (*Job, er
 	group.Go(func() error { return f.tailer.Follow(streaming, w) })
 	group.Go(func() error {
 		defer stop()
-		latest, err := f.watch(groupCtx, poll.EndRhythm, func(job *Job) bool { return job.Status.Terminal() })
+		latest, err := f.watch(groupCtx, endRhythm, func(job *Job) bool { return job.Status.Terminal() })
 		if latest != nil {
 			job = latest
 		}
@@ -132,9 +131,9 @@ func (f *Follower) finish(ctx context.Context, w io.Writer, job *Job) error {
 }
 
 // watch polls the job until it is as wanted. It returns the job as last seen.
-func (f *Follower) watch(ctx context.Context, wait poll.Rhythm, wanted func(*Job) bool) (*Job, error) {
+func (f *Follower) watch(ctx context.Context, wait rhythm, wanted func(*Job) bool) (*Job, error) {
 	var job *Job
-	err := poll.Until(ctx, wait, func() (bool, error) {
+	err := pollUntil(ctx, wait, func() (bool, error) {
 		got, err := f.client.getJob(ctx, request{once: true, limit: lookLimit}, f.id)
 		if err != nil {
 			return false, f.tolerate(err)

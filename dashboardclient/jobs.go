@@ -7,9 +7,9 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
-	"github.com/rayctl/rayctl/dashboardclient/poll"
 	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
@@ -82,6 +82,21 @@ func millis(ms int64) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMilli(ms).UTC()
+}
+
+// WaitsFor is what a job that is PENDING waits for, in words; "" of any other. Ray does not say whether it is the resources or the environment. The keeper
+// (keeper/rayctl_keeper/state/reserves.py) writes the same of what was submitted to a cluster.
+func (j *Job) WaitsFor() string {
+	reserves := strings.Join(strings.Fields(j.Metadata[MetadataReserves]), " ") // anybody's
+	switch {
+	case j.Status != JobPending:
+		return ""
+	case reserves != "":
+		return "a node with " + reserves + " free, or its environment"
+	case strings.Contains(j.Message, "waiting for resources"): // Ray's own words, of a job that another tool submitted
+		return "a node with what it reserves free, or its environment"
+	}
+	return "its environment, with its packages and files"
 }
 
 func jobPath(id string, more ...string) []string {
@@ -176,7 +191,7 @@ func (c *Client) AwaitStart(ctx context.Context, id string) error {
 
 func (c *Client) awaitJob(ctx context.Context, id string, until func(JobStatus) bool) (*Job, error) {
 	var job *Job
-	err := poll.Until(ctx, poll.JobRhythm, func() (bool, error) {
+	err := pollUntil(ctx, jobRhythm, func() (bool, error) {
 		got, err := c.getJob(ctx, request{once: true, limit: lookLimit}, id)
 		if errors.Is(err, ErrUnreachable) {
 			return false, nil

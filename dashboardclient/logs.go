@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/dashboardclient/logstream"
-	"github.com/rayctl/rayctl/dashboardclient/poll"
 )
 
 // LogOptions selects a part of a log file.
@@ -145,7 +144,7 @@ const agentPatience = 20 * time.Second
 // exist"), until the agent has reported its address to the head.
 func (c *Client) askAgent(ctx context.Context, nodeID string, ask func() error) error {
 	start := time.Now()
-	return poll.Until(ctx, poll.Steady(500*time.Millisecond), func() (bool, error) {
+	return pollUntil(ctx, steady(500*time.Millisecond), func() (bool, error) {
 		err := c.explainNode(ctx, nodeID, ask()) // a missing node is an error at once
 		var answered *APIError
 		if errors.As(err, &answered) && answered.Status == http.StatusInternalServerError && time.Since(start) < agentPatience {

@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/hashicorp/go-retryablehttp"
-
-	"github.com/rayctl/rayctl/dashboardclient/httpbody"
 )
 
 // MaxPackageSize is the largest package that Ray's dashboard accepts, in bytes: its HTTP server refuses bodies of 100 MiB and more
@@ -49,7 +47,7 @@ func (c *Client) UploadPackage(ctx context.Context, uri, path string, progress f
 	if exists, err := c.PackageExists(ctx, uri); err != nil || exists {
 		return false, err
 	}
-	body := httpbody.NewUpload(path, info.Size(), progress)
+	body := newUpload(path, info.Size(), progress)
 	defer body.Close()
 	err = c.call(ctx, request{
 		doing: "upload package " + uri, method: http.MethodPut, path: endpoint, body: retryablehttp.ReaderFunc(body.Open),

@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"time"
-
-	"github.com/rayctl/rayctl/dashboardclient/poll"
 )
 
 // ServeStatus is the state of Ray Serve on the cluster.
@@ -157,7 +155,7 @@ func (c *Client) ServeWaitGone(ctx context.Context, names ...string) error {
 // pollServe polls until check is done. When ctx ends the error has the last state.
 func (c *Client) pollServe(ctx context.Context, doing string, check func(*ServeStatus) (bool, error)) error {
 	last := "no answer"
-	err := poll.Until(ctx, poll.Steady(servePoll), func() (bool, error) {
+	err := pollUntil(ctx, steady(servePoll), func() (bool, error) {
 		status, err := c.GetServe(ctx)
 		if errors.Is(err, ErrUnreachable) {
 			return false, nil

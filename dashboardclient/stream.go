@@ -22,10 +22,10 @@ func (c *Client) driverLog(node, id string) logFile {
 	return logFile{client: c, node: node, name: "job-driver-" + id + ".log"}
 }
 
-// String is the name.
+// String is the name of the file.
 func (f logFile) String() string { return f.name }
 
-// Open opens it from its beginning.
+// Open opens the log from its beginning.
 func (f logFile) Open(ctx context.Context, follow bool) (io.ReadCloser, error) {
 	return f.client.openLog(ctx, f, -1, follow)
 }
@@ -36,7 +36,7 @@ func (f logFile) CanFollow(ctx context.Context) (bool, error) {
 	return version.canFollow(), err
 }
 
-// Answered finds refusals, which are final where the token is refused.
+// Answered reports whether an error is an answer of the dashboard, and whether trying again is useless, because the dashboard refused the token.
 func (f logFile) Answered(err error) (answered, final bool) {
 	var answer *APIError
 	return errors.As(err, &answer), errors.Is(err, ErrUnauthorized)
@@ -47,7 +47,7 @@ func (f logFile) Explain(ctx context.Context, err error) error {
 	return f.client.failure(ctx, ctx, "read log "+f.name, err)
 }
 
-// Shorter is the answer that gave too few bytes.
+// Shorter is the error for an answer that had fewer bytes than an earlier one.
 func (f logFile) Shorter(bytes int64) error {
 	return &APIError{Doing: "read log " + f.name, Status: http.StatusInternalServerError,
 		Message: fmt.Sprintf("the cluster sent %d bytes fewer than before", bytes)}
@@ -97,7 +97,7 @@ func (v VersionInfo) canFollow() bool { return v.AtLeast(2, 33) }
 // blockReader removes the leading byte of each block of a whole file.
 type blockReader struct {
 	io.ReadCloser
-	left int // of the current block
+	left int // bytes of the current block that were not read yet
 }
 
 const blockSize = 1 << 16

@@ -34,10 +34,15 @@ type SubmitRequest struct {
 	// EntrypointLabels are required labels of the driver's node, in the syntax of Ray's label selectors ("!in(a,b)"). Versions
 	// before 2.49 have none: ErrUnsupported.
 	EntrypointLabels map[string]string
+	// Reserves is all of what is reserved, in words, for Job.WaitsFor: Ray's record of a job has no amounts.
+	Reserves string `json:"-"` // it says nothing that is not above
 }
 
-// MetadataNonce is the metadata key that carries SubmitRequest.Nonce.
-const MetadataNonce = "rayctl.nonce"
+// Metadata keys of rayctl's own.
+const (
+	MetadataNonce    = "rayctl.nonce"    // SubmitRequest.Nonce
+	MetadataReserves = "rayctl.reserves" // SubmitRequest.Reserves
+)
 
 // submitBody is the form of POST /api/jobs/. Unset fields are left out: older versions refuse unknown ones.
 type submitBody struct {
@@ -104,6 +109,9 @@ func (r SubmitRequest) body() (submitBody, error) {
 	metadata := map[string]string{}
 	maps.Copy(metadata, r.Metadata)
 	metadata[MetadataNonce] = r.Nonce
+	if r.Reserves != "" {
+		metadata[MetadataReserves] = r.Reserves
+	}
 	return submitBody{
 		Entrypoint: r.Entrypoint, SubmissionID: r.SubmissionID, RuntimeEnv: r.RuntimeEnv, Metadata: metadata,
 		CPUs: r.EntrypointCPUs, GPUs: r.EntrypointGPUs, Memory: r.EntrypointMemory, Resources: r.EntrypointResources,

@@ -12,8 +12,7 @@ import (
 
 	"github.com/hashicorp/go-retryablehttp"
 
-	"github.com/rayctl/rayctl/dashboardclient/httpbody"
-	"github.com/rayctl/rayctl/dashboardclient/lastaddress"
+	"github.com/rayctl/rayctl/dashboardclient/proven"
 )
 
 func (c Config) withDefaults() Config {
@@ -46,7 +45,7 @@ func newHTTP(config Config, host string) *retryablehttp.Client {
 	base := config.Transport
 	if base == nil {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
-		transport.DialContext = (&lastaddress.Dialer{Dialer: net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}}).DialContext
+		transport.DialContext = (&proven.Dialer{Dialer: net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}}).DialContext
 		if config.DialContext != nil {
 			// A tunnel leads only to the dashboard: it would receive everything meant for a proxy, including its password.
 			transport.DialContext, transport.Proxy = config.DialContext, nil
@@ -144,7 +143,7 @@ func (t *tokenTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	t.config.Logger.Debug("request to the dashboard", "method", r.Method, "path", r.URL.Path)
 	response, err := t.base.RoundTrip(r)
 	if err == nil && (r.Context().Value(streamKey{}) == nil || response.StatusCode != http.StatusOK) {
-		response.Body = &httpbody.Document{ReadCloser: response.Body, Silence: t.config.Silence}
+		response.Body = &document{ReadCloser: response.Body, Silence: t.config.Silence}
 	}
 	return response, err
 }

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/rayctl/rayctl/dashboardclient/poll"
 )
 
 // VersionInfo is the answer of /api/version.
@@ -95,7 +93,7 @@ func (c *Client) WaitReady(ctx context.Context) (VersionInfo, error) {
 // when the token is refused.
 func (c *Client) pollReady(ctx context.Context, doing string, ask func(request) (done bool, err error)) error {
 	var last error
-	err := poll.Until(ctx, poll.Steady(100*time.Millisecond), func() (bool, error) {
+	err := pollUntil(ctx, steady(100*time.Millisecond), func() (bool, error) {
 		done, err := ask(request{doing: doing, once: true, limit: pollTimeout})
 		if err != nil && ctx.Err() == nil {
 			last = err

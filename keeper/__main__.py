@@ -29,6 +29,7 @@ ROLES = {
     "report": "kubernetes.report",
     "granted": "kubernetes.granted",
     "pod-gpus": "kubernetes.gpus",
+    "interface": "kubernetes.interface",
     "share": "run.shared",
 }
 

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rayctl/rayctl/launcher/wholefile"
+	"github.com/rayctl/rayctl/launcher/sharedfile"
 )
 
 // Roles of the program, its first argument (__main__.py). Those that only one launcher has are declared there.
@@ -102,7 +102,7 @@ func Write(root string) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("make the directory of the keeper: %w", err)
 	}
-	if err := wholefile.Write(target, Bytes(), 0o644); err != nil {
+	if err := sharedfile.Write(target, Bytes(), 0o644); err != nil {
 		return "", fmt.Errorf("write the keeper: %w", err)
 	}
 	return target, nil

@@ -14,7 +14,6 @@ import (
 
 	keeperzip "github.com/rayctl/rayctl/keeper"
 	"github.com/rayctl/rayctl/test/needs"
-	"github.com/rayctl/rayctl/test/oldpython"
 )
 
 // floor is the oldest Python that rayctl promises to run on.
@@ -28,10 +27,10 @@ func eachPython(t *testing.T, run func(t *testing.T, python string)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pythons := map[string]string{floor: oldpython.Find(t.Context(), floor), "python3": own}
+	pythons := map[string]string{floor: needs.FindPython(t.Context(), floor), "python3": own}
 	for minor := 20; minor > 8; minor-- {
 		version := fmt.Sprintf("3.%d", minor)
-		if newest := oldpython.Find(t.Context(), version); newest != "" {
+		if newest := needs.FindPython(t.Context(), version); newest != "" {
 			pythons[version] = newest
 			break
 		}
@@ -144,28 +143,47 @@ print(program.PATH)`
 	}
 }
 
-// TestTooOld: every Python that is too old, 3.6 and those that this machine has, rejects each role in one sentence.
+// asVersion runs the program argv[2] as the Python of the version argv[1] would see itself. What that version cannot parse, it can.
+const asVersion = `import collections, runpy, sys
+version = collections.namedtuple("version_info", "major minor micro releaselevel serial")
+sys.version_info = version(*map(int, sys.argv[1].split(".")), 0, "final", 0)
+sys.argv = sys.argv[2:]
+runpy.run_path(sys.argv[0], run_name="__main__")`
+
+// TestTooOld: every Python that is too old rejects each role in one sentence: 3.6, those that this machine has, and for each version a newer one that says it is of
+// that version. One that says it is the floor does not.
 func TestTooOld(t *testing.T) {
 	program, err := keeperzip.Write(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
+	found, err := exec.Command("python3", "-c", "import sys; print(sys.executable, end='')").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer := string(found)
 	for _, version := range []string{"2.7", "3.6", "3.7"} {
 		t.Run(version, func(t *testing.T) {
-			python := oldpython.Find(t.Context(), version)
+			python := needs.FindPython(t.Context(), version)
 			if version == "3.6" {
-				python = oldpython.Python36(t, "")
+				python = needs.Python36(t, "")
 			}
-			if python == "" {
-				t.Logf("this machine has no Python %s", version)
-				return
+			ways := map[string][]string{newer: {newer, "-E", "-s", "-c", asVersion, version, program}}
+			if python != "" {
+				ways[python] = []string{python, "-E", "-s", program}
 			}
 			for role, key := range map[string]string{"keeper": "ray.python", "slurm-batch": "slurm.python", "slurm-network": "ray.python"} {
-				out, err := exec.Command(python, "-E", "-s", program, role, "argument").CombinedOutput()
-				if want := python + " is Python " + version + ", and rayctl needs 3.8 or later: set " + key + "\n"; err == nil || string(out) != want {
-					t.Errorf("%s: %v, %q, want %q", role, err, out, want)
+				for by, argv := range ways {
+					out, err := exec.Command(argv[0], append(argv[1:], role, "argument")...).CombinedOutput()
+					if want := by + " is Python " + version + ", and rayctl needs 3.8 or later: set " + key + "\n"; err == nil || string(out) != want {
+						t.Errorf("%s by %s: %v, %q, want %q", role, by, err, out, want)
+					}
 				}
 			}
 		})
+	}
+	out, err := exec.Command(newer, "-E", "-s", "-c", asVersion, floor, program, "nosuch").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "the roles are keeper, ") {
+		t.Errorf("as %s: %v, %q", floor, err, out)
 	}
 }

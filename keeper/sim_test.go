@@ -8,7 +8,7 @@ import (
 
 // The keeper's lives in virtual time, against models of what it meets (keeper/sim): each seed is another one.
 func TestLives(t *testing.T) {
-	simulated(t, "--lives", "800", "--seed", "1")
+	simulated(t, "--lives", "400", "--seed", "1")
 }
 
 // Each bug of keeper/sim/planted.py spoils the life of its seed: these lives see what they are there to see.

@@ -713,6 +713,7 @@ func (b bed) conformance() conformance.Config {
 	return conformance.Config{
 		Setting: b.kubeconfig,
 		Spec:    smallSpec,
+		Alone:   smallSpec,
 		TwoGroups: func() *spec.ClusterSpec {
 			s := smallSpec()
 			s.Head = spec.Head{On: "a"}
@@ -720,7 +721,12 @@ func (b bed) conformance() conformance.Config {
 			s.Workers[1].Resources = map[string]float64{"b": 1}
 			return s
 		},
-		WithGPU:   func(s *spec.ClusterSpec) { s.Head.GPUs = 1 },
+		GPUNodes: func() *spec.ClusterSpec {
+			s, node, two := smallSpec(), smallNode(), 2
+			node.GPUs = 2
+			s.Head, s.Workers = spec.Head{On: "gpu"}, []spec.WorkerGroup{{Name: "gpu", Replicas: &two, NodeResources: node}}
+			return s
+		},
 		Allocated: b.left, KillKeeper: b.killKeeper, KillKeeperProcess: b.killKeeperProcess, KeeperReturns: true, KillHead: b.killHead,
 		Hold: b.hold, FreezeDashboard: b.freezeDashboard, NameServiceAway: b.nameServiceAway,
 		HoldWorkers: b.holdWorkers, Elastic: true, PacksFirst: true,
@@ -1014,13 +1020,13 @@ func (b bed) account(t *testing.T, name string, rules ...rbacv1.PolicyRule) stri
 	t.Helper()
 	meta, ctx, rbac := metav1.ObjectMeta{Name: name}, t.Context(), b.Core.RbacV1()
 	_, err := b.Core.CoreV1().ServiceAccounts(b.namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{})
-	must(t, err)
+	noError(t, err)
 	_, err = rbac.Roles(b.namespace).Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
-	must(t, err)
+	noError(t, err)
 	_, err = rbac.RoleBindings(b.namespace).Create(ctx, &rbacv1.RoleBinding{
 		ObjectMeta: meta, Subjects: b.subjects(name), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
 	}, metav1.CreateOptions{})
-	must(t, err)
+	noError(t, err)
 	return name
 }
 
@@ -1028,8 +1034,8 @@ func (b bed) subjects(account string) []rbacv1.Subject {
 	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: b.namespace}}
 }
 
-// must fails the test with an error; during its cleanup, too.
-func must(t *testing.T, err error) {
+// noError fails the test with an error, and goes on; during its cleanup, too.
+func noError(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Error(err)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/kuberay/api"
-	"github.com/rayctl/rayctl/kuberay/handover"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -50,7 +49,7 @@ func (l *Launcher) Extended(ctx context.Context, id launcher.ID, d runstate.Dead
 	if err != nil {
 		return err
 	}
-	if err := c.Note(ctx, string(id), map[string]string{objects.DeadlinesKey: handover.NoteOfDeadlines(d)}); err != nil {
+	if err := c.Note(ctx, string(id), map[string]string{objects.DeadlinesKey: noteOfDeadlines(d)}); err != nil {
 		return err
 	}
 	job, err := c.Job(ctx, string(id))

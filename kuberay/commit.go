@@ -10,7 +10,6 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/api"
-	"github.com/rayctl/rayctl/kuberay/handover"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
 	"github.com/rayctl/rayctl/kuberay/result"
@@ -40,7 +39,7 @@ func (l *Launcher) createCluster(ctx context.Context, c *api.Client, p *objects.
 // another pod or a client that launches the same name completes it.
 func (m *making) commit(ctx context.Context) error {
 	name := m.p.Spec.Name
-	packages, err := handover.Pack(ctx, m.pay)
+	packages, err := packPayload(ctx, m.pay)
 	if err != nil {
 		return err
 	}
@@ -52,13 +51,13 @@ func (m *making) commit(ctx context.Context) error {
 		return err
 	}
 	var e *launcher.Endpoint
-	if err := handover.UntilAnswered(ctx, func() error { e, err = m.l.Dial(ctx, launcher.ID(name), launcher.Keeper); return err }); err != nil {
+	if err := untilAnswered(ctx, func() error { e, err = m.l.Dial(ctx, launcher.ID(name), launcher.Keeper); return err }); err != nil {
 		return err
 	}
 	defer e.Close()
 	k := launcher.KeeperClient(e)
 	defer k.Close()
-	if err := handover.UntilAnswered(ctx, func() error { _, err := k.State(ctx); return err }); err != nil {
+	if err := untilAnswered(ctx, func() error { _, err := k.State(ctx); return err }); err != nil {
 		return api.NotReady(name, "keeper", err)
 	}
 	if err := m.handOver(ctx, k, packages); err != nil {
@@ -70,8 +69,8 @@ func (m *making) commit(ctx context.Context) error {
 	both, bothCtx := errgroup.WithContext(ctx)
 	both.Go(func() error { return m.c.MarkCommitted(bothCtx, objects.RecordName(name)) })
 	both.Go(func() error {
-		if err := handover.UntilAnswered(bothCtx, func() error { return m.commitTo(bothCtx, k, document) }); err != nil {
-			return handover.NotTold(err, "the launch of %s could not be committed: %v", name, err)
+		if err := untilAnswered(bothCtx, func() error { return m.commitTo(bothCtx, k, document) }); err != nil {
+			return notTold(err, "the launch of %s could not be committed: %v", name, err)
 		}
 		return nil
 	})
@@ -104,8 +103,8 @@ func (m *making) handOver(ctx context.Context, k *keeper.Client, packages *launc
 	both, bothCtx := errgroup.WithContext(ctx)
 	both.Go(func() error { return m.setLimits(bothCtx) })
 	both.Go(func() error {
-		if err := handover.Send(bothCtx, k, packages, m.pay); err != nil {
-			return handover.NotTold(err, "the working directory could not be sent to the keeper of %s: %v", m.p.Spec.Name, err)
+		if err := sendPackages(bothCtx, k, packages, m.pay); err != nil {
+			return notTold(err, "the working directory could not be sent to the keeper of %s: %v", m.p.Spec.Name, err)
 		}
 		return nil
 	})
@@ -136,7 +135,7 @@ func (l *Launcher) giveAgain(ctx context.Context, id launcher.ID, k *keeper.Clie
 	if len(missing) == 0 || !launched {
 		return nil
 	}
-	packages, err := handover.Pack(ctx, pay)
+	packages, err := packPayload(ctx, pay)
 	if err != nil {
 		return err
 	}
@@ -146,5 +145,5 @@ func (l *Launcher) giveAgain(ctx context.Context, id launcher.ID, k *keeper.Clie
 			again.Files = append(again.Files, f)
 		}
 	}
-	return handover.Send(ctx, k, again, pay)
+	return sendPackages(ctx, k, again, pay)
 }

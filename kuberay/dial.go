@@ -12,7 +12,6 @@ import (
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
-	"github.com/rayctl/rayctl/kuberay/podexec"
 	"github.com/rayctl/rayctl/kuberay/transport"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -138,7 +137,7 @@ func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequ
 	if err != nil {
 		return 0, err
 	}
-	return podexec.Run(ctx, c, pod, e)
+	return execInPod(ctx, c, pod, e)
 }
 
 // FindTools finds none: they are in the pods' image.

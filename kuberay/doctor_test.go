@@ -28,7 +28,7 @@ func TestDoctor(t *testing.T) {
 		checks := findings(t, b.l, s)
 		for name, want := range map[string]string{
 			"Kubernetes": "v1.", "namespace": b.namespace, "permissions": "all", "gang scheduling": "queue default is Open",
-			"GPUs": "the nodes have 8, at most 8 each, so it waits until an autoscaler brings more", "KubeRay": "the operator works", "pods and DNS": "resolves kubernetes.default.svc",
+			"GPUs": "all nodes together have 8, and one node at most 8, so it waits until an autoscaler brings more", "KubeRay": "the operator works", "pods and DNS": "resolves kubernetes.default.svc",
 			"connections": "a pod reaches one on the same node at ports 6379, 10002, 40000, ",
 			"objects":     "would accept Job, Secret, Service, RayCluster, PodGroup", "quota": "the namespace has none", "pods of the cluster": "one of each group",
 			"Volcano": "its scheduler works", "named objects": "the file names no",

@@ -204,7 +204,7 @@ func (b bed) earlyPrepareFails(t *testing.T) {
 func (b bed) earlyRazed(t *testing.T) {
 	r := b.begin(t, b.l, b.early(t, "razed", "", "echo never"))
 	r.until(t, "waiting for its gang", gangWaits)
-	must(t, b.Dynamic.Resource(kubetest.RayClusters).Namespace(b.namespace).Delete(t.Context(), "razed", metav1.DeleteOptions{}))
+	noError(t, b.Dynamic.Resource(kubetest.RayClusters).Namespace(b.namespace).Delete(t.Context(), "razed", metav1.DeleteOptions{}))
 	b.wantLost(t, r, "RayCluster was deleted")
 }
 
@@ -229,7 +229,7 @@ func (b bed) earlyForgotten(t *testing.T) {
 	r := b.begin(t, b.l, b.early(t, "forgotten", "", "echo never"))
 	r.until(t, "waiting for its gang", gangWaits)
 	background := metav1.DeletePropagationBackground
-	must(t, b.Core.BatchV1().Jobs(b.namespace).Delete(t.Context(), "forgotten", metav1.DeleteOptions{PropagationPolicy: &background}))
+	noError(t, b.Core.BatchV1().Jobs(b.namespace).Delete(t.Context(), "forgotten", metav1.DeleteOptions{PropagationPolicy: &background}))
 	b.wantLost(t, r, "the keeper was deleted")
 }
 

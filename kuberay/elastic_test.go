@@ -153,7 +153,7 @@ func (b bed) scales(t *testing.T) {
 	if a := limited.does(t, "scale", "--launcher", "kuberay", "scaled", "w=1"); a.code != 77 || !strings.Contains(a.notes, "patch rayclusters.ray.io") {
 		t.Errorf("code %d\n%s", a.code, a.notes)
 	}
-	const unmet = "tasks or actors wait for a node with CPU 1000, and no group has such nodes"
+	const unmet = "tasks or actors wait for a node with 1000 CPUs, and no group has such nodes"
 	last := status()
 	if n := len(slices.DeleteFunc(last.Timeline, func(e runstate.Event) bool { return e.Message != unmet })); n != 1 {
 		t.Errorf("%d notes %q", n, unmet)

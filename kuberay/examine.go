@@ -29,7 +29,8 @@ const (
 	mostEvents   = 5000 // of the namespace
 )
 
-// Examine hands over the cluster's objects, their events and its pods' logs. Of Secrets it hands over nothing but what is removed from the rest, and the keeper's orders.
+// Examine hands over the cluster's objects, their events and its pods' logs. It hands over no Secret as text: it names the secret values, which debug-dump removes from
+// all texts, and hands over the keeper's orders, commit and state.
 func (l *Launcher) Examine(ctx context.Context, id launcher.ID, found launcher.Evidence) {
 	c, err := l.kube(ctx)
 	if err != nil {
@@ -47,17 +48,17 @@ func (l *Launcher) Examine(ctx context.Context, id launcher.ID, found launcher.E
 	x.logs(ctx, pods)
 }
 
-// examination is of one cluster.
+// examination is the work of one Examine.
 type examination struct {
 	c     *api.Client
 	name  string
 	found launcher.Evidence
 }
 
-// secret hands over the values of the keeper's Secret that no text may have, and its documents.
+// secret hands over the secret values of the keeper's Secret, so that they are removed from all texts, and the documents in it.
 func (x *examination) secret(ctx context.Context) {
 	secret, err := x.c.Core.CoreV1().Secrets(x.c.Namespace).Get(ctx, objects.SecretName(x.name), metav1.GetOptions{})
-	if apierrors.IsNotFound(err) { // it has ended, or is somebody else's
+	if apierrors.IsNotFound(err) { // the cluster has ended, or rayctl did not make it
 		return
 	}
 	if err != nil {
@@ -83,7 +84,7 @@ func (x *examination) secret(ctx context.Context) {
 	}
 }
 
-// usersSecret hands over the value of a secret that was in the namespace before the cluster.
+// usersSecret hands over the value of a secret that the cluster file takes from a Secret of the user.
 func (x *examination) usersSecret(ctx context.Context, s spec.Secret) {
 	if s.SecretKeyRef == nil {
 		return
@@ -133,7 +134,7 @@ func (x *examination) list(ctx context.Context, r schema.GroupVersionResource, l
 	return names
 }
 
-// events hands over the events of the cluster, its pods, and what is named after it, such as pods that do not exist any more.
+// events hands over the events of the cluster, of its pods, and of objects whose names begin with the cluster's, such as deleted pods.
 func (x *examination) events(ctx context.Context, pods []string) {
 	const file = "kubernetes/events.json"
 	list, err := x.c.Core.CoreV1().Events(x.c.Namespace).List(ctx, metav1.ListOptions{Limit: mostEvents})
@@ -151,7 +152,7 @@ func (x *examination) events(ctx context.Context, pods []string) {
 	launcher.AddJSON(x.found, file, events)
 }
 
-// logs hands over the logs of the pods, without that of the record, which is the driver's.
+// logs hands over the logs of the pods, but not the log of the record's pod, which is the driver's output.
 func (x *examination) logs(ctx context.Context, pods []string) {
 	for _, name := range pods[:min(len(pods), mostPodLogs)] {
 		pod, err := x.c.Core.CoreV1().Pods(x.c.Namespace).Get(ctx, name, metav1.GetOptions{})

@@ -17,6 +17,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/raytest"
+	"github.com/rayctl/rayctl/test/readme"
 )
 
 // TestExamples runs examples/kuberay-*.yaml as users do, the image of the private registry aside, which is nowhere.
@@ -53,6 +54,7 @@ func TestExamples(t *testing.T) {
 		if a := u.does(t, "cp", "--launcher", "kuberay", "stored:", "here"); a.code != runstate.CodeSpec || !strings.Contains(a.notes, next) {
 			t.Errorf("cp after the end: code %d, %s", a.code, a.notes)
 		}
+		b.nothingLeft(t, "stored-files")
 		u.succeeds(t, "", "up", "-f", example(t, "kuberay-pvc.yaml"), "--name", "stored-files")
 		copied := filepath.Join(t.TempDir(), "groups.json")
 		u.succeeds(t, "", "cp", "--launcher", "kuberay", "stored-files:/runs/stored/groups.json", copied)
@@ -67,11 +69,13 @@ func TestExamples(t *testing.T) {
 		b.secret(t, "wandb", corev1.SecretTypeOpaque, "api-key", "a-key")
 		u.succeeds(t, "1 in headgroup\n", "run", "-f", example(t, "kuberay-private-registry.yaml"), "--image", "rayproject/ray:2.60.0", "--set", "kuberay.keeperImage=rayproject/ray:2.60.0")
 	})
+	t.Run("README", func(t *testing.T) { b.readme(t, u) })
 	t.Run("RayJob", func(t *testing.T) {
 		u.succeeds(t, "\nnumber 1\nnumber 2\nnumber 3\n", "run", "-f", example(t, "kuberay-rayjob.yaml"))
 	})
 	t.Run("RayCluster", func(t *testing.T) {
 		file := example(t, "kuberay-raycluster.yaml")
+		b.nothingLeft(t, "manifest")
 		u.succeeds(t, "", "up", "-f", file)
 		u.succeeds(t, "manifest", "ls", "--launcher", "kuberay", "-l", "team=rl")
 		u.succeeds(t, "hello from the ConfigMap", "submit", "manifest", "-f", file, "--", "cat", "/etc/greeting/greeting.txt")
@@ -80,6 +84,39 @@ func TestExamples(t *testing.T) {
 	b.NothingLeft(t, b.namespace, func(object string) bool {
 		return onlyRecords(object) || strings.HasPrefix(object, "persistentvolumeclaims/") || object == "secrets/registry" || object == "secrets/wandb"
 	})
+}
+
+// readme repeats the session of README.md, in the bed's namespace.
+func (b bed) readme(t *testing.T, u *user) {
+	t.Helper()
+	sessions, err := readme.Sessions("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const shown = "rl" // the namespace there
+	dir, session := t.TempDir(), sessions["On Kubernetes"]
+	session.Write(func(name, text string) {
+		text = strings.ReplaceAll(text, "namespace: "+shown, "namespace: "+b.namespace)
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if len(session.Steps) == 0 {
+		t.Fatal("README.md has no session on Kubernetes")
+	}
+	for _, step := range session.Steps {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+		defer cancel()
+		c := exec.CommandContext(ctx, "sh", "-c", step.Command)
+		c.Dir, c.Env = dir, append(slices.Clone(u.env), "PATH="+filepath.Dir(u.rayctl)+":"+os.Getenv("PATH"))
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v: %s", step.Command, err, out)
+		}
+		if differs := step.Differs(strings.ReplaceAll(string(out), b.namespace, shown)); differs != "" {
+			t.Error(differs)
+		}
+	}
 }
 
 // claim makes a claim that is bound to a directory of this machine, and returns that.

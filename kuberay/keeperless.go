@@ -11,17 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/rayctl/rayctl/kuberay/api"
-	"github.com/rayctl/rayctl/kuberay/due"
-	"github.com/rayctl/rayctl/kuberay/handover"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
-	"github.com/rayctl/rayctl/kuberay/resident"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
-// launchKeeperless creates a cluster that this client keeps. RayCluster first: it owns the Secret, for which its pods wait, and the gang.
+// launchKeeperless creates a cluster without a keeper's pod (kuberay.keeper: none); the keeper runs in this process. It creates the RayCluster first, because that owns
+// the Secret, for which its pods wait, and the gang's object.
 func (l *Launcher) launchKeeperless(ctx context.Context, c *api.Client, p *objects.Plan, pay launcher.Payload) (launcher.ID, error) {
 	id := launcher.ID(p.Spec.Name)
 	if err := c.RequireQueue(ctx, p); err != nil {
@@ -53,7 +51,7 @@ func (l *Launcher) launchKeeperless(ctx context.Context, c *api.Client, p *objec
 	return "", err
 }
 
-// keepHere creates what the RayCluster owns, and starts the keeper where there is a job to keep.
+// keepHere creates the objects that the RayCluster owns. If the cluster file has a job, it also starts the keeper on this machine.
 func (l *Launcher) keepHere(ctx context.Context, c *api.Client, p *objects.Plan, pay launcher.Payload, rc *rayv1.RayCluster) error {
 	secret, err := p.Secret()
 	if err != nil {
@@ -77,13 +75,13 @@ func (l *Launcher) keepHere(ctx context.Context, c *api.Client, p *objects.Plan,
 		return nil
 	}
 	l.log.Warn("without a keeper the run needs this client: if it is killed or detaches the cluster stays until `rayctl down`", "cluster", rc.Name)
-	r, err := resident.Start(ctx, p, func(ctx context.Context) (*launcher.Endpoint, error) {
+	r, err := startResident(ctx, p, func(ctx context.Context) (*launcher.Endpoint, error) {
 		return l.Dial(ctx, launcher.ID(rc.Name), launcher.Dashboard)
 	})
 	if err != nil {
 		return err
 	}
-	packages, err := handover.Pack(ctx, pay)
+	packages, err := packPayload(ctx, pay)
 	if err == nil {
 		err = r.Commit(packages)
 	}
@@ -98,7 +96,8 @@ func (l *Launcher) keepHere(ctx context.Context, c *api.Client, p *objects.Plan,
 	return nil
 }
 
-// awaitAdmission waits until the operator has looked at the RayCluster, or seems not to run; a refusal that cannot pass is an error.
+// awaitAdmission waits until the operator has handled the RayCluster. It returns nil, too, if the operator does nothing for observe.Silence. A refusal that does not
+// pass by waiting is an error.
 func awaitAdmission(ctx context.Context, c *api.Client, name string) error {
 	watching, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -123,7 +122,7 @@ func awaitAdmission(ctx context.Context, c *api.Client, name string) error {
 }
 
 // afterResident deletes the cluster when its keeper has ended, and ends the keeper when somebody else deletes the RayCluster.
-func (l *Launcher) afterResident(ctx context.Context, c *api.Client, id launcher.ID, uid types.UID, r *resident.Keeper) {
+func (l *Launcher) afterResident(ctx context.Context, c *api.Client, id launcher.ID, uid types.UID, r *residentKeeper) {
 	watching, cancel := context.WithCancel(ctx)
 	go l.endWithCluster(watching, c, id)
 	r.Wait()
@@ -134,7 +133,8 @@ func (l *Launcher) afterResident(ctx context.Context, c *api.Client, id launcher
 	close(r.Gone)
 }
 
-// endWithCluster asks this client's keeper to end when its RayCluster is deleted: the keeper would wait for its head. It returns when the keeper has ended.
+// endWithCluster asks this client's keeper to end when its RayCluster is deleted; otherwise the keeper would wait for a head. It returns when the keeper has accepted
+// the request, or has ended.
 func (l *Launcher) endWithCluster(ctx context.Context, c *api.Client, id launcher.ID) {
 	for {
 		err := c.AwaitDeleted(ctx, id)
@@ -146,13 +146,13 @@ func (l *Launcher) endWithCluster(ctx context.Context, c *api.Client, id launche
 			return
 		}
 	}
-	for l.ask(ctx, c, id, due.ClusterDeleted(c.Namespace, id)) != nil && sleep.For(ctx, time.Second) {
-		continue // it does not listen yet, or has just ended
+	for l.ask(ctx, c, id, clusterDeleted(c.Namespace, id)) != nil && sleep.For(ctx, time.Second) {
+		continue // the keeper does not listen yet, or has just ended
 	}
 }
 
-// keptHere waits for the last state of this client's keeper; nil if it left none, or ctx ends first.
-func keptHere(ctx context.Context, r *resident.Keeper) *runstate.State {
+// keptHere waits for the last state of this client's keeper; nil if the keeper left none, or if ctx ends first.
+func keptHere(ctx context.Context, r *residentKeeper) *runstate.State {
 	select {
 	case <-r.Gone:
 		return r.Final
@@ -162,14 +162,14 @@ func keptHere(ctx context.Context, r *resident.Keeper) *runstate.State {
 }
 
 // resident is this client's keeper of the cluster; nil where there is none.
-func (l *Launcher) resident(id launcher.ID) *resident.Keeper {
+func (l *Launcher) resident(id launcher.ID) *residentKeeper {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.residents[id]
 }
 
-// endKeeperless ends a cluster that has no keeper's Job: by its keeper, if that is this client's, else by deleting it. One that a Job owned is
-// on its way already.
+// endKeeperless ends a cluster that has no keeper's Job. It asks the keeper in this process if there is one; otherwise it deletes the RayCluster. It does nothing if a
+// Job owns the RayCluster: then Kubernetes is deleting it already.
 func (l *Launcher) endKeeperless(ctx context.Context, c *api.Client, id launcher.ID, end launcher.End) error {
 	if r := l.resident(id); r != nil {
 		if err := l.ask(ctx, c, id, end); err == nil || errors.Is(err, launcher.ErrNotFound) {

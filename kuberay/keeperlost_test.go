@@ -18,9 +18,9 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec/units"
+	"github.com/rayctl/rayctl/test/faults"
 	"github.com/rayctl/rayctl/test/kubetest"
 	"github.com/rayctl/rayctl/test/pace"
-	"github.com/rayctl/rayctl/test/stopped"
 )
 
 // TestKeeperLostAround: a keeper is lost before the gang is there, its process and then its pod with all that was on its disk (a working directory
@@ -83,7 +83,7 @@ func TestKeeperLostBeforeRecord(t *testing.T) {
 	r.printed(t, "begun\n")
 	pod, keeper := b.keeperProcess(t, r.id)
 	_, record := b.roleProcess(t, r.id, "record", "\x00/rayctl/keeper.pyz\x00record\x00")
-	if err := stopped.Stop(record); err != nil {
+	if err := faults.Stop(record); err != nil {
 		t.Fatal(err)
 	}
 	b.release(t, r.id)

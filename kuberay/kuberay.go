@@ -26,7 +26,6 @@ import (
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/doctor"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
-	"github.com/rayctl/rayctl/kuberay/resident"
 	"github.com/rayctl/rayctl/kuberay/transport"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -57,7 +56,7 @@ type Launcher struct {
 
 	mu         sync.Mutex
 	tokens     map[launcher.ID]string
-	residents  map[launcher.ID]*resident.Keeper
+	residents  map[launcher.ID]*residentKeeper
 	payloads   map[launcher.ID]launcher.Payload // of clusters that this client launched
 	heads      map[launcher.ID]transport.Place  // of those
 	transports map[transportKey]transport.Transport
@@ -83,7 +82,7 @@ func New(c Config) *Launcher {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Launcher{
-		config: c, owner: thisUser(), log: c.Logger, tokens: map[launcher.ID]string{}, residents: map[launcher.ID]*resident.Keeper{},
+		config: c, owner: thisUser(), log: c.Logger, tokens: map[launcher.ID]string{}, residents: map[launcher.ID]*residentKeeper{},
 		payloads: map[launcher.ID]launcher.Payload{}, heads: map[launcher.ID]transport.Place{}, transports: map[transportKey]transport.Transport{},
 	}
 }
@@ -91,11 +90,11 @@ func New(c Config) *Launcher {
 // Substrate is KubeRay as a launcher of rayctl.
 var Substrate = launcher.Substrate{Substrate: kuberayspec.Substrate, New: func(s *spec.ClusterSpec, log *slog.Logger) (launcher.Launcher, error) {
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler)) // client-go would write messages about lost connections to stderr
-	return New(ConfigOf(s, log)), nil
+	return New(configOf(s, log)), nil
 }}
 
-// ConfigOf takes from a cluster file how Kubernetes is reached.
-func ConfigOf(s *spec.ClusterSpec, log *slog.Logger) Config {
+// configOf takes from a cluster file how Kubernetes is reached.
+func configOf(s *spec.ClusterSpec, log *slog.Logger) Config {
 	c := Config{Logger: log}
 	if s != nil && kuberayspec.Of(s) != nil {
 		c.Kubeconfig, c.Context, c.Namespace = kuberayspec.Of(s).Kubeconfig, kuberayspec.Of(s).Context, kuberayspec.Of(s).Namespace

@@ -6,14 +6,17 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	kyaml "sigs.k8s.io/yaml"
 
 	"github.com/rayctl/rayctl/kuberay"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
@@ -26,19 +29,20 @@ import (
 	"github.com/rayctl/rayctl/test/pace"
 )
 
-// TestKueue: the real Kueue, in a namespace with a queue called "default", to which it gives everything that names none, the keeper's and the record's Jobs, too; and
-// in two where it holds everything and gives it no queue. Each quota has room for one cluster of two small pods, and nothing beside it. The namespaces' subtests run side
-// by side: most of their time passes by waiting for Kueue.
+// TestKueue: the real Kueue, in a namespace with a queue called "default", to which it gives everything that names none, the keeper's and the record's Jobs, too; in two
+// where it holds everything and gives it no queue; and in one where it holds RayClusters alone, by their label. Each quota has room for one cluster of two small pods, and
+// nothing beside it. The namespaces' subtests run side by side: most of their time passes by waiting for Kueue.
 func TestKueue(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
-	all, doctor := b.another(t), b.another(t)
+	all, doctor, words := b.another(t), b.another(t), b.another(t)
 	b.StartKueue(t)
 	b.KueueQueue(t, b.namespace, "default", "400m")
 	for _, holds := range []bed{all, doctor} {
 		holds.KueueQueue(t, holds.namespace, inQueue, "400m")
 		holds.KueueHoldsAll(t, holds.namespace)
 	}
+	words.KueueQueue(t, words.namespace, inQueue, "400m")
 	t.Run("Default", func(t *testing.T) {
 		t.Parallel()
 		t.Run("EarlyHead", b.kueueEarlyHead)
@@ -56,6 +60,13 @@ func TestKueue(t *testing.T) {
 		t.Parallel()
 		doctor.kueueDoctor(t)
 	})
+	t.Run("Words", func(t *testing.T) {
+		t.Parallel()
+		t.Run("Missing", words.kueueMissing)
+		t.Run("TooSmall", words.kueueTooSmall)
+		t.Run("Stopped", words.kueueStopped)
+		t.Run("Preempted", words.kueuePreempted)
+	})
 }
 
 // inQueue is the queue of the namespace where Kueue holds everything.
@@ -70,6 +81,7 @@ func withWorker(s *spec.ClusterSpec) *spec.ClusterSpec {
 // nothing is left.
 func (b bed) kueueEarlyHead(t *testing.T) {
 	const held = "the head cannot start before the workers: Kueue holds RayClusters in namespace "
+	b.nothingLeft(t, "held")
 	s := withWorker(named("held", "echo never"))
 	s.Head.Early = true
 	fails(t, findings(t, b.l, s), "pods of the cluster", held)
@@ -78,16 +90,24 @@ func (b bed) kueueEarlyHead(t *testing.T) {
 	b.awaitNothing(t, "held")
 }
 
-// kueueElastic: Kueue admits no RayCluster with an autoscaler (unless its ElasticJobsViaWorkloadSlices is on).
+// kueueElastic: Kueue admits a RayCluster with an autoscaler as an elastic job, of which it admits each size. One that is
+// not to be an elastic job is refused in Kueue's words, as by a Kueue without them (ElasticJobsViaWorkloadSlices).
 func (b bed) kueueElastic(t *testing.T) {
-	s := withWorker(named("elastic", "echo never"))
-	least, most := 1, 2
-	s.Workers[0].MinReplicas, s.Workers[0].MaxReplicas = &least, &most
+	b.nothingLeft(t, "rigid")
+	elastic := func(name, entrypoint string) *spec.ClusterSpec {
+		s := withWorker(named(name, entrypoint))
+		least, most := 1, 2
+		s.Workers[0].MinReplicas, s.Workers[0].MaxReplicas = &least, &most
+		return s
+	}
+	rigid := elastic("rigid", "echo never")
+	rigid.Sections = kuberayspec.In(&kuberayspec.Section{Annotations: map[string]string{"kueue.x-k8s.io/elastic-job": "false"}})
 	const said = "a kueue managed job can use autoscaling only when"
-	fails(t, findings(t, b.l, s), "objects", said)
-	_, err := b.l.Launch(t.Context(), s, launcher.Payload{})
+	fails(t, findings(t, b.l, spec.Copy(rigid)), "objects", said)
+	_, err := b.l.Launch(t.Context(), rigid, launcher.Payload{})
 	wantRefusal(t, err, runstate.CodePermission, said, "change workers[].minReplicas or kuberay.patch")
-	b.awaitNothing(t, "elastic")
+	b.awaitNothing(t, "rigid")
+	b.begin(t, b.l, elastic("elastic", "echo ran")).wantEnd(t, "succeeded", 0, "ran\n")
 }
 
 // kueueFull: where another cluster has the quota, those that are launched at once wait with that reason. Their keepers and records take nothing of it: Kueue releases the
@@ -186,6 +206,114 @@ func (b bed) setActive(t *testing.T, r *watchedRun, active bool) {
 	}
 }
 
+// kueueMissing: a LocalQueue that does not exist fails doctor and is refused before anything is made, also where nothing but the RayCluster would wait in it.
+func (b bed) kueueMissing(t *testing.T) {
+	said := "there is no LocalQueue nosuch in namespace " + b.namespace
+	b.nothingLeft(t, "missing")
+	s := queued("missing", "echo never")
+	s.Labels["kueue.x-k8s.io/queue-name"] = "nosuch"
+	fails(t, findings(t, b.l, spec.Copy(s)), "queue", said)
+	_, err := b.l.Launch(t.Context(), s, launcher.Payload{})
+	wantRefusal(t, err, runstate.CodeStartFailed, said, "set the label kueue.x-k8s.io/queue-name in labels to one that `kubectl get localqueues -n "+b.namespace+"` lists")
+	b.NothingLeft(t, b.namespace, nil)
+}
+
+// kueueTooSmall: what the quota never has room for is refused with the numbers: before anything is made, or, for who may not read the quota, when Kueue has said so.
+func (b bed) kueueTooSmall(t *testing.T) {
+	name := kubetest.KueueClusterQueue(b.namespace)
+	said := fmt.Sprintf("group w needs 600m cpu, and ClusterQueue %s has at most 400m cpu in flavor %[1]s", name)
+	b.nothingLeft(t, "large")
+	s := queued("large", "echo never")
+	three := 3
+	s.Workers[0].Replicas = &three
+	fails(t, findings(t, b.l, spec.Copy(s)), "queue", said)
+	_, err := b.l.Launch(t.Context(), spec.Copy(s), launcher.Payload{})
+	wantRefusal(t, err, runstate.CodeStartFailed, said, "ask for less")
+	b.NothingLeft(t, b.namespace, nil)
+	user := b.limited(t, append(minimalRole(t), queueRole(t)...))
+	if c := findings(t, user, spec.Copy(s))["queue"]; !c.OK || !strings.Contains(c.Detail, "not checked: you may not get clusterqueues.kueue.x-k8s.io") {
+		t.Errorf("who may not read the quota: %+v", c)
+	}
+	_, err = user.Launch(t.Context(), s, launcher.Payload{})
+	wantRefusal(t, err, runstate.CodeStartFailed, "Kueue never admits the cluster to queue "+inQueue+" as the queue is now: ", "ask for less")
+	if !strings.Contains(err.Error(), "> maximum capacity (400m)") {
+		t.Errorf("without Kueue's numbers: %v", err)
+	}
+	b.NothingLeft(t, b.namespace, nil)
+}
+
+// queueRole are the rules that the guide's Role has for clusters in a queue of Kueue, as comments.
+func queueRole(t *testing.T) (out []rbacv1.PolicyRule) {
+	t.Helper()
+	guide, err := os.ReadFile("../docs/kuberay-reference.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(guide)) {
+		if text, ok := strings.CutPrefix(strings.TrimSpace(line), "# - {apiGroups: [kueue.x-k8s.io], "); ok {
+			var rule rbacv1.PolicyRule
+			if err := kyaml.UnmarshalStrict([]byte("{apiGroups: [kueue.x-k8s.io], "+text), &rule); err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, rule)
+		}
+	}
+	if len(out) != 2 {
+		t.Fatalf("the guide has %v", out)
+	}
+	return out
+}
+
+// kueueStopped: a cluster in a queue whose ClusterQueue is stopped waits with Kueue's reason, of which who may not read it is told that; doctor fails. It runs when the
+// queue is started again.
+func (b bed) kueueStopped(t *testing.T) {
+	name := kubetest.KueueClusterQueue(b.namespace)
+	b.KueueStop(t, b.namespace, true)
+	t.Cleanup(func() { b.KueueStop(t, b.namespace, false) })
+	s := queued("stopped", "echo ran")
+	fails(t, findings(t, b.l, spec.Copy(s)), "queue", "ClusterQueue "+name+" is inactive: Can't admit new workloads: is stopped")
+	fails(t, findings(t, b.limited(t, append(minimalRole(t), queueRole(t)...)), spec.Copy(s)), "queue", "ClusterQueue "+name+" of LocalQueue "+inQueue+" is inactive")
+	r := b.begin(t, b.l, s)
+	const waits = "Kueue has not admitted the cluster to queue " + inQueue + " yet: "
+	r.until(t, "Kueue's reason", func(st launcher.Status) bool {
+		return st.Phase == runstate.Queued && strings.HasPrefix(st.Reason.Message, waits+"ClusterQueue "+name+" is ")
+	})
+	all, err := b.limited(t, minimalRole(t)).List(t.Context(), launcher.Selector{Whole: true})
+	if err != nil || len(all) != 1 || all[0].Phase != runstate.Queued || all[0].Reason.Message != waits+"you may not list workloads.kueue.x-k8s.io, which say why" {
+		t.Errorf("who may not read Kueue's reason: %+v, %v", all, err)
+	}
+	b.KueueStop(t, b.namespace, false)
+	r.wantEnd(t, "succeeded", 0, "ran\n")
+}
+
+// kueuePreempted: a run that Kueue preempts for one of higher priority waits as queued, with Kueue's words, and has its next attempt after that one.
+func (b bed) kueuePreempted(t *testing.T) {
+	high := "high-" + b.namespace
+	b.KueuePriority(t, high, 100)
+	low := b.begin(t, b.l, queued("low", waitingDriver))
+	low.printed(t, "begun\n")
+	s := queued("high", waitingDriver)
+	s.Labels["kueue.x-k8s.io/priority-class"] = high
+	urgent := b.begin(t, b.l, s)
+	low.until(t, "Kueue's reason", func(st launcher.Status) bool {
+		return st.Phase == runstate.Queued && strings.HasPrefix(st.Reason.Message, "Kueue has taken the cluster back to queue "+inQueue+": Preempted to accommodate a workload")
+	})
+	urgent.printed(t, "begun\n")
+	low.until(t, "no nodes", func(st launcher.Status) bool { // while the other one runs
+		return st.Phase == runstate.Queued && st.Attempt == 2 && !slices.ContainsFunc(st.Allocations, func(a runstate.Allocation) bool { return a.State == runstate.AllocationGranted })
+	})
+	b.release(t, urgent.id)
+	urgent.wantEnd(t, "succeeded", 0, "begun\ndone\n")
+	low.until(t, "the next attempt", func(st launcher.Status) bool {
+		return st.Attempt == 2 && st.Job != nil && st.Job.State == runstate.JobRunning
+	})
+	b.release(t, low.id)
+	low.wantEnd(t, "succeeded", 0, "begun\nbegun\ndone\n")
+	if a := low.outcome.Result.Attempts; len(a) != 2 || a[0].Cause != runstate.CausePreempted {
+		t.Errorf("attempts: %+v", a)
+	}
+}
+
 var podGroups = schema.GroupVersionResource{Group: "scheduling.volcano.sh", Version: "v1beta1", Resource: "podgroups"}
 
 // kueueHoldsAll: where Kueue holds all Jobs, those of keeper and record are in their cluster's queue.
@@ -210,6 +338,7 @@ func unqueued(name string) *spec.ClusterSpec {
 // kueueNoQueue: where Kueue holds all Jobs and nothing names a queue, the launch is refused with Kueue's setting and the key that helps, before it makes anything.
 func (b bed) kueueNoQueue(t *testing.T) {
 	const said = "Kueue holds all jobs of namespace "
+	b.nothingLeft(t, "unnamed")
 	s := withWorker(named("unnamed", "echo never"))
 	fails(t, findings(t, b.l, spec.Copy(s)), "Kueue", said)
 	_, err := b.l.Launch(t.Context(), s, launcher.Payload{})
@@ -220,6 +349,7 @@ func (b bed) kueueNoQueue(t *testing.T) {
 // kueueNoSuchQueue: a keeper that Kueue does not admit has no RayCluster, which would run without it. lifetime.queue counts nevertheless.
 func (b bed) kueueNoSuchQueue(t *testing.T) {
 	const held = "Kueue has not admitted the keeper to queue nosuch yet"
+	b.nothingLeft(t, "unheard")
 	s := unqueued("unheard")
 	s.Lifetime.Queue = units.Limit(20 * time.Second)
 	said := false

@@ -11,7 +11,6 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/api"
-	"github.com/rayctl/rayctl/kuberay/handover"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
@@ -32,11 +31,11 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, pay launcher
 		pay.Warn(open)
 	}
 	if kuberayspec.Of(s).Keeper == objects.KeeperNone {
-		packages, err := handover.Pack(ctx, pay)
+		packages, err := packPayload(ctx, pay)
 		if err != nil {
 			return "", err
 		}
-		return l.launchKeeperless(ctx, c, p, handover.WithPacked(pay, packages))
+		return l.launchKeeperless(ctx, c, p, withPacked(pay, packages))
 	}
 	id := launcher.ID(s.Name)
 	l.keepPayload(id, pay)
@@ -47,11 +46,11 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, pay launcher
 		if err := c.RequireQueue(ctx, p); err != nil {
 			return id, err
 		}
-		packages, err := handover.Pack(ctx, pay)
+		packages, err := packPayload(ctx, pay)
 		if err != nil {
 			return id, err
 		}
-		pay, p.Kept = handover.WithPacked(pay, packages), objects.Keepable(packages)
+		pay, p.Kept = withPacked(pay, packages), objects.Keepable(packages)
 		err = (&making{l: l, c: c, p: p, pay: pay}).create(ctx)
 		if !apierrors.IsAlreadyExists(err) {
 			return id, err

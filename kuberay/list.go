@@ -10,8 +10,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/rayctl/rayctl/kuberay/collect"
-	"github.com/rayctl/rayctl/kuberay/due"
 	"github.com/rayctl/rayctl/kuberay/observe"
 	"github.com/rayctl/rayctl/kuberay/result"
 	"github.com/rayctl/rayctl/launcher"
@@ -44,7 +42,7 @@ func (l *Launcher) List(ctx context.Context, sel launcher.Selector) ([]launcher.
 		case o.Gone():
 			s = observe.FinalStatus(id, c.Namespace, o, result.Of(o))
 		case sel.Whole:
-			s = l.living(&due.Judge{Namespace: c.Namespace, ID: id}, o, states[name], "")
+			s = l.living(&dueJudge{Namespace: c.Namespace, ID: id}, o, states[name], "")
 		default:
 			s = observe.LivingStatus(id, c.Namespace, o, nil, "")
 			s.Unreachable = "" // the keeper was not asked
@@ -104,7 +102,7 @@ func matches(s launcher.Status, sel launcher.Selector) bool {
 	return (s.Ours || sel.Others) && !abandoned && sel.Matches(s)
 }
 
-// Reconcile does what nobody is left to do for this user's clusters, see collect.Finder. A launch does nothing of it: it would list the pods of the namespace.
+// Reconcile does what nobody is left to do for this user's clusters, see repairFinder. A launch does nothing of it: it would list the pods of the namespace.
 func (l *Launcher) Reconcile(ctx context.Context, s launcher.Scope) ([]launcher.Collected, error) {
 	if s.Beside != "" {
 		return nil, nil
@@ -113,7 +111,7 @@ func (l *Launcher) Reconcile(ctx context.Context, s launcher.Scope) ([]launcher.
 	if err != nil {
 		return nil, err
 	}
-	finder := collect.Finder{Client: c, Owner: l.owner, Log: l.log, State: l.stateOf, Terminate: l.Terminate, Now: l.config.Now}
+	finder := repairFinder{Client: c, Owner: l.owner, Log: l.log, State: l.stateOf, Terminate: l.Terminate, Now: l.config.Now}
 	repairs, err := finder.Find(ctx)
 	failures := []error{err}
 	var out []launcher.Collected

@@ -29,7 +29,7 @@ func TestNetworkPolicies(t *testing.T) {
 	s.Workers = []spec.WorkerGroup{{Name: "w", NodeResources: smallNode()}}
 	s.Sections = kuberayspec.In(&kuberayspec.Section{KeeperServiceAccountName: "default"})
 	checks := findings(t, b.l, s)
-	fails(t, checks, "network policies", "egress of the head is denied by default-deny, and no rule allows it to group w, TCP port 10002 (of a worker of Ray's)")
+	fails(t, checks, "network policies", "egress of the head is denied by policy default-deny, and no rule allows it to group w, TCP port 10002 (one of those of Ray's workers)")
 	fails(t, checks, "network policies", "`rayctl render --networkpolicy` prints")
 	fails(t, checks, "connections", "a pod does not reach one on the same node at ports 10002 (timed out)")
 

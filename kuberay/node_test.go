@@ -144,22 +144,22 @@ func (b bed) nodeWatcher(t *testing.T) string {
 	meta := metav1.ObjectMeta{Name: name + "-" + b.namespace}
 	rbac := b.Core.RbacV1()
 	t.Cleanup(func() {
-		must(t, rbac.ClusterRoleBindings().Delete(ctx, meta.Name, metav1.DeleteOptions{}))
-		must(t, rbac.ClusterRoles().Delete(ctx, meta.Name, metav1.DeleteOptions{}))
+		noError(t, rbac.ClusterRoleBindings().Delete(ctx, meta.Name, metav1.DeleteOptions{}))
+		noError(t, rbac.ClusterRoles().Delete(ctx, meta.Name, metav1.DeleteOptions{}))
 	})
 	_, err := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{permit("nodes", "list", "watch")}}, metav1.CreateOptions{})
-	must(t, err)
+	noError(t, err)
 	_, err = rbac.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: meta, Subjects: b.subjects(name), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
 	}, metav1.CreateOptions{})
-	must(t, err)
+	noError(t, err)
 	return name
 }
 
 // taint gives the node these taints, and takes those away that it has given before.
 func (b bed) taint(t *testing.T, keys ...string) {
 	t.Helper()
-	must(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	noError(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		node, err := b.Core.CoreV1().Nodes().Get(context.Background(), machine.NodeName, metav1.GetOptions{})
 		if err != nil {
 			return err

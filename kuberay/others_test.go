@@ -59,8 +59,8 @@ func knowsAuthOptions(t *testing.T, b bed) bool {
 	return len(samples) > 0
 }
 
-// TestOthers: clusters that rayctl did not make are listed as such, and not ended; their names are taken.
-func TestOthers(t *testing.T) {
+// TestForeignClustersAreListedNotEnded: clusters that rayctl did not make are listed as such, and not ended; their names are taken.
+func TestForeignClustersAreListedNotEnded(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
 	b.Create(t, b.namespace, `

@@ -103,7 +103,7 @@ func (b bed) losesWorker(t *testing.T, r *watchedRun) {
 	})
 }
 
-// startedAs is what the driver prints before it begins. It shows what pod/node.sh and pod/wait.sh make of a pod: our `ray start` is its first process and collects
+// startedAs is what the driver prints before it begins. It shows what objects/node.sh and objects/wait.sh make of a pod: our `ray start` is its first process and collects
 // orphans, and what names wait.sh is not passed on.
 func (r *watchedRun) startedAs(t *testing.T) string {
 	t.Helper()

@@ -13,7 +13,6 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/kubetest"
-	"github.com/rayctl/rayctl/test/kubetest/guests"
 	"github.com/rayctl/rayctl/test/pace"
 )
 
@@ -21,8 +20,8 @@ import (
 func TestPolicies(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
-	b.StartGuest(t, guests.Kyverno)
-	b.StartGuest(t, guests.Gatekeeper)
+	b.StartGuest(t, kubetest.Kyverno)
+	b.StartGuest(t, kubetest.Gatekeeper)
 	t.Run("Pods", func(t *testing.T) { // the operator may not make the head: the launch ends, and doctor has reported it before
 		pace.Parallel(t)
 		b := newBed(t)
@@ -92,7 +91,7 @@ func TestPolicies(t *testing.T) {
 func (b bed) kyverno(t *testing.T, selector string, labels map[string]string, autogen string) (policy string) {
 	t.Helper()
 	policy = "require-labels-" + b.namespace
-	b.Invite(t, guests.Kyverno, b.namespace)
+	b.Invite(t, kubetest.Kyverno, b.namespace)
 	if selector != "" { // for rules with one Kyverno makes no others
 		selector = ", selector: " + selector
 	}
@@ -135,7 +134,7 @@ var (
 // gatekeeper makes a constraint for pods of the namespace, and its template, which is the example of Gatekeeper's documentation.
 func (b bed) gatekeeper(t *testing.T, selector string) {
 	t.Helper()
-	b.Invite(t, guests.Gatekeeper, b.namespace)
+	b.Invite(t, kubetest.Gatekeeper, b.namespace)
 	b.Create(t, "", `
 apiVersion: templates.gatekeeper.sh/v1
 kind: ConstraintTemplate
@@ -172,7 +171,7 @@ spec:
 func (b bed) kyvernoServices(t *testing.T) (policy string) {
 	t.Helper()
 	policy = "services-" + b.namespace
-	b.Invite(t, guests.Kyverno, b.namespace)
+	b.Invite(t, kubetest.Kyverno, b.namespace)
 	b.Create(t, "", fmt.Sprintf(`
 apiVersion: policies.kyverno.io/v1
 kind: ValidatingPolicy

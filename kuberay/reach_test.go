@@ -53,6 +53,10 @@ func TestReach(t *testing.T) {
 		if launcher.ExitCode(err) != runstate.CodePermission || !strings.Contains(err.Error(), "create pods/portforward (SPDY) nor get services/proxy") {
 			t.Errorf("code %d: %v", launcher.ExitCode(err), err)
 		}
+		err = l.ReachNode(t.Context(), id, "") // which is what `rayctl port-forward` asks before it says that it reaches
+		if launcher.ExitCode(err) != runstate.CodePermission || !strings.Contains(err.Error(), "create pods/portforward") {
+			t.Errorf("port-forward: code %d: %v", launcher.ExitCode(err), err)
+		}
 	})
 	t.Run("proxy, to look at only", func(t *testing.T) {
 		l := kuberay.New(kuberay.Config{Kubeconfig: b.LimitedKubeconfig(t, b.namespace, reachingBy(t, permit("services/proxy", "get"))...)})

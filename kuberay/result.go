@@ -15,7 +15,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// Result reads the record: its pod's termination message is the final state document, its log the driver's.
+// Result reads the record: its pod's termination message is the final state document, its log the driver's, or what is kept of submitted jobs.
 func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result, error) {
 	c, err := l.kube(ctx)
 	if err != nil {
@@ -51,7 +51,9 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 		return nil, err
 	}
 	s := observe.FinalStatus(id, c.Namespace, o, result.Of(o))
-	return launcher.NewResult(s, info, saved.Open), nil
+	r := launcher.NewResult(s, info, saved.Open)
+	r.Jobs = result.KeptJobs(c, o, st)
+	return r, nil
 }
 
 // noResult returns the error of a missing result: the cluster still runs, or there is none.

@@ -37,7 +37,7 @@ func TestRolePerCommand(t *testing.T) {
 		{"stop", "stop roles one", ""}, {"top", "top roles", "GPU%"}, {"serve", "serve status -c roles", ""}, {"gc", "gc --dry-run", ""},
 		{"cp", "cp /etc/hosts roles:/tmp/copied", ""}, {"dashboard", "dashboard roles", "http://127.0.0.1:"}, {"port-forward", "port-forward roles 8265", "127.0.0.1:"},
 		{"env", "env roles", "export RAY_ADDRESS="}, {"debug-dump", "debug-dump roles -o roles.tar.gz", ""},
-		{"down", "down roles", ""}, {"history", "history", "roles"}, {"logs", "logs roles", ""},
+		{"down", "down roles", ""}, {"history", "history", "roles"}, {"logs", "logs roles", "submitted"}, {"logs", "logs roles one", "submitted"}, {"logs", "jobs roles", "SUCCEEDED"}, {"logs", "wait roles one", ""},
 		{"run", "run --name roles" + small + " -- echo run", "run"}, {"logs", "logs roles", "run"},
 	} {
 		if c.command == "run" {

@@ -6,7 +6,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/rayctl/rayctl/kuberay/objects"
-	"github.com/rayctl/rayctl/kuberay/sizes"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -28,15 +27,15 @@ func (l *Launcher) Scale(ctx context.Context, id launcher.ID, scales []keeper.Sc
 	if err != nil {
 		return nil, err
 	}
-	var wanted sizes.Wish
+	var wanted sizeWish
 	for _, scale := range scales {
-		wanted.Sizes = append(wanted.Sizes, sizes.Size{Scale: scale})
+		wanted.Sizes = append(wanted.Sizes, wantedSize{Scale: scale})
 	}
-	rc, err = sizes.Write(ctx, c, rc, groups, wanted)
+	rc, err = writeSizes(ctx, c, rc, groups, wanted)
 	if err != nil {
 		return nil, err
 	}
-	return sizes.InForce(rc, groups), nil
+	return sizesInForce(rc, groups), nil
 }
 
 // Resize changes the sizes in the RayCluster as Scale does, and the autoscaler's idle timeout.
@@ -53,13 +52,13 @@ func (l *Launcher) Resize(ctx context.Context, id launcher.ID, was, now *spec.Cl
 	if err != nil {
 		return err
 	}
-	wanted := sizes.Wish{Sizes: sizes.Between(groups, was, now)}
-	if sizes.Autoscaled(rc) && (was == nil || was.Scaling.Idle != now.Scaling.Idle) {
+	wanted := sizeWish{Sizes: sizesBetween(groups, was, now)}
+	if autoscaled(rc) && (was == nil || was.Scaling.Idle != now.Scaling.Idle) {
 		wanted.Idle = ptr.To(objects.IdleSeconds(now))
 	}
-	if _, err := sizes.ChangeOf(rc, groups, wanted); err != nil || check || len(wanted.Sizes) == 0 && wanted.Idle == nil {
+	if _, err := sizeChange(rc, groups, wanted); err != nil || check || len(wanted.Sizes) == 0 && wanted.Idle == nil {
 		return err
 	}
-	_, err = sizes.Write(ctx, c, rc, groups, wanted)
+	_, err = writeSizes(ctx, c, rc, groups, wanted)
 	return err
 }

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/rayctl/rayctl/kuberay/api"
-	"github.com/rayctl/rayctl/kuberay/handover"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
 	"github.com/rayctl/rayctl/kuberay/result"
@@ -87,7 +86,7 @@ func (l *Launcher) ask(ctx context.Context, c *api.Client, id launcher.ID, end l
 		return api.NotReady(string(id), "keeper", nil)
 	}
 	err = launcher.AskKeeper(ctx, l, id, func(k *keeper.Client) error {
-		return handover.UntilAnswered(ctx, func() error {
+		return untilAnswered(ctx, func() error {
 			_, err := k.End(ctx, keeper.End{Cause: end.Cause, Message: end.Message, By: l.owner, Now: end.Now})
 			return err
 		})

@@ -6,11 +6,9 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/kuberay/api"
-	"github.com/rayctl/rayctl/kuberay/due"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
 	"github.com/rayctl/rayctl/kuberay/result"
-	"github.com/rayctl/rayctl/kuberay/tend"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -26,19 +24,19 @@ func (l *Launcher) Watch(ctx context.Context, id launcher.ID) (<-chan launcher.S
 	return l.watch(ctx, c, id, nil)
 }
 
-// WatchAndTend is Watch for the client that has launched the cluster, or ends it: see package tend for what it does for the cluster meanwhile.
+// WatchAndTend is Watch for the client that has launched the cluster, or ends it: see tended for what it does for the cluster meanwhile.
 func (l *Launcher) WatchAndTend(ctx context.Context, id launcher.ID) (<-chan launcher.Status, error) {
 	c, err := l.kube(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return l.watch(ctx, c, id, tend.New(c, id, l.log, func(ctx context.Context, k *keeper.Client, missing []string) error {
+	return l.watch(ctx, c, id, newTended(c, id, l.log, func(ctx context.Context, k *keeper.Client, missing []string) error {
 		return l.giveAgain(ctx, id, k, missing)
 	}))
 }
 
 // watch sends the statuses of a cluster; t is nil where it is only read.
-func (l *Launcher) watch(ctx context.Context, c *api.Client, id launcher.ID, t *tend.Cluster) (<-chan launcher.Status, error) {
+func (l *Launcher) watch(ctx context.Context, c *api.Client, id launcher.ID, t *tended) (<-chan launcher.Status, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	newCache := observe.NewCache
 	if l.launchedHere(id) {
@@ -54,7 +52,7 @@ func (l *Launcher) watch(ctx context.Context, c *api.Client, id launcher.ID, t *
 		return nil, launcher.NotFound(id)
 	}
 	w := &watcher{
-		l: l, c: c, id: id, tend: t, judge: due.Judge{Namespace: c.Namespace, ID: id}, objects: m, begun: time.Now(), out: make(chan launcher.Status),
+		l: l, c: c, id: id, tend: t, judge: dueJudge{Namespace: c.Namespace, ID: id}, objects: m, begun: time.Now(), out: make(chan launcher.Status),
 		news: make(chan *runstate.State), changed: make(chan struct{}, 1), silent: make(chan struct{}, 1),
 	}
 	go func() {
@@ -70,8 +68,8 @@ type watcher struct {
 	l       *Launcher
 	c       *api.Client
 	id      launcher.ID
-	tend    *tend.Cluster // nil where the cluster is only read
-	judge   due.Judge
+	tend    *tended // nil where the cluster is only read
+	judge   dueJudge
 	objects *observe.Cache
 	out     chan launcher.Status
 	news    chan *runstate.State // from the keeper
@@ -128,7 +126,7 @@ func (w *watcher) run(ctx context.Context) {
 }
 
 // living is the status of a cluster that is not gone, for Watch and List. st is nil where the keeper has not answered.
-func (l *Launcher) living(judge *due.Judge, o *observe.Snapshot, st *runstate.State, trouble string) launcher.Status {
+func (l *Launcher) living(judge *dueJudge, o *observe.Snapshot, st *runstate.State, trouble string) launcher.Status {
 	s := observe.LivingStatus(judge.ID, judge.Namespace, o, st, trouble)
 	s.Due = judge.End(o, st, l.resident(judge.ID) != nil)
 	return s

@@ -11,7 +11,6 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
-	"github.com/rayctl/rayctl/kuberay/resident"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
@@ -53,7 +52,7 @@ func TestAwaitsKeepersState(t *testing.T) {
 // TestReportedEndInterrupted: who stops watching does not wait for a keeper on this machine.
 func TestReportedEndInterrupted(t *testing.T) {
 	l := New(Config{})
-	l.residents["c"] = &resident.Keeper{Gone: make(chan struct{})}
+	l.residents["c"] = &residentKeeper{Gone: make(chan struct{})}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if st := (&watcher{l: l, id: "c"}).final(ctx, &observe.Snapshot{}); st != nil {

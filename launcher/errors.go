@@ -81,9 +81,9 @@ func NotEnded(id ID) *ExitError {
 	return Fail(runstate.CodeSpec, ErrNotEnded, "`rayctl down "+string(id)+"` ends it", "%s has not ended", string(id))
 }
 
-// Unsupported is the error of an ability that a launcher does not have.
-func Unsupported(l Launcher, what string) *ExitError {
-	return Fail(runstate.CodeUsage, errors.ErrUnsupported, "", "%s is not supported by the %s launcher", what, l.Name())
+// Unsupported is the error of an ability that a launcher does not have. hint is what does the same or who can.
+func Unsupported(l Launcher, what, hint string) *ExitError {
+	return Fail(runstate.CodeUsage, errors.ErrUnsupported, hint, "%s is not supported by the %s launcher", what, l.Name())
 }
 
 // ExitCode is the process exit code for err: that of an ExitError, else 70.

@@ -21,7 +21,7 @@ type Evidence interface {
 	// Add takes a text, or its end, and the size of all of it. The name is a path of the launcher's choice; parts that others have chosen may be anything.
 	// It returns false if no further text is wanted.
 	Add(name string, text []byte, size int64) bool
-	// Missing notes why something cannot be had. An error that says that it does not exist is no reason.
+	// Missing notes why something cannot be had. nil, and an error that says that it does not exist, are no reason: nothing is noted.
 	Missing(what string, err error)
 	// Secret takes values that may be in no text.
 	Secret(values ...string)

@@ -17,7 +17,7 @@ import (
 )
 
 // KeptJobs is what is kept of the jobs that were submitted to a cluster, after its end: Ray's last records of them, by the keeper, and their output, by the supervisors
-// of the nodes on which they ran.
+// of the nodes on which they ran or, where these share no files with the keeper, by the keeper.
 type KeptJobs struct {
 	// Dirs are the keeper's run directories, that of the last attempt first.
 	Dirs []string
@@ -55,7 +55,8 @@ func (k *KeptJobs) List(ctx context.Context) ([]dashboardclient.Job, error) {
 	return all, nil
 }
 
-// Output opens a job's output with Ray's own lines; fs.ErrNotExist: none is kept. cut: only the end of it is.
+// Output opens a job's output with Ray's own lines; fs.ErrNotExist: none is kept. Of a long one there are beginning and end, and a line between them that says what is left out. cut: only
+// the end is kept, of a cluster of an earlier rayctl.
 func (k *KeptJobs) Output(ctx context.Context, submissionID string) (output io.ReadCloser, cut bool, err error) {
 	if k == nil || submissionID == "" || strings.ContainsAny(submissionID, "/\x00") { // Ray takes such ids, but cannot make a log file for them
 		return nil, false, fs.ErrNotExist

@@ -2,6 +2,7 @@ package launcher
 
 import (
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -58,4 +59,33 @@ func TestTail(t *testing.T) {
 			t.Errorf("last %d of %q: %q", c.lines, c.text, got)
 		}
 	}
+}
+
+// TestLastLinesMemory: the last lines may be one of 400 MB; it is shown in pieces, and not kept.
+func TestLastLinesMemory(t *testing.T) {
+	const size = 400 << 20
+	piece := []byte(strings.Repeat("x", 1<<20))
+	var shown counter
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err := LastLines(&shown, 3, size, func(w io.Writer, from int64) error {
+		for left := size - from; left > 0; left -= int64(len(piece)) {
+			if _, err := w.Write(piece[:min(left, int64(len(piece)))]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; err != nil || shown != size || used > 128<<20 {
+		t.Errorf("%d bytes were shown, with %d MiB of memory; %v", shown, used>>20, err)
+	}
+}
+
+// counter counts what is written to it.
+type counter int64
+
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
 }

@@ -82,6 +82,7 @@ func (rc *Receipt) Status() Status {
 	if rc.State != "" {
 		s.Job = &runstate.Job{SubmissionID: rc.SubmissionID, State: rc.State, Entrypoint: rc.Command, OutputDir: rc.OutputDir, Prepare: rc.Prepare}
 	}
+	s.missing(rc.Log.Missing)
 	return s
 }
 

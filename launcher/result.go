@@ -42,6 +42,7 @@ type LogOpener func(ctx context.Context, attempt int, offset int64) (io.ReadClos
 
 // NewResult builds a Result; launchers only.
 func NewResult(s Status, log LogInfo, open LogOpener) *Result {
+	s.missing(log.Missing)
 	return &Result{Status: s, Log: log, open: open}
 }
 

@@ -256,7 +256,7 @@ func (v *view) notShown(err error) error {
 
 // end asks for the end of the run; Watch reports when it is reached.
 func (v *view) end(ctx context.Context, a Action) {
-	e := End{Cause: "interrupted", Message: a.message(), Now: a == StopNow}
+	e := End{Cause: runstate.CauseInterrupted, Message: a.message(), Now: a == StopNow}
 	go func() {
 		if err := v.l.Terminate(ctx, v.id, e); err != nil && ctx.Err() == nil {
 			v.ending <- err

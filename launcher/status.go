@@ -13,10 +13,12 @@ type Status struct {
 	Launcher string            `json:"launcher"`
 	Owner    string            `json:"owner,omitempty"`
 	Labels   map[string]string `json:"labels,omitempty"`
-	Ours     bool              `json:"ours"`             // false: a Ray cluster that rayctl did not make
-	Theirs   bool              `json:"theirs,omitempty"` // List only: another user's cluster, where a launcher lists those of several users
-	SpecHash string            `json:"specHash,omitempty"`
-	Where    string            `json:"where,omitempty"` // namespace/name, Slurm job id, keeper's pid
+	Ours     bool              `json:"ours"` // false: a Ray cluster that rayctl did not make
+	// Uncommitted: its client has not finished the launch, so it runs nothing; if that client has died, it never will.
+	Uncommitted bool   `json:"uncommitted,omitempty"`
+	Theirs      bool   `json:"theirs,omitempty"` // List only: another user's cluster, where a launcher lists those of several users
+	SpecHash    string `json:"specHash,omitempty"`
+	Where       string `json:"where,omitempty"` // namespace/name, Slurm job id, keeper's pid
 
 	Phase   runstate.Phase   `json:"phase"`
 	Reason  runstate.Reason  `json:"reason"`
@@ -70,6 +72,10 @@ func StatusOf(st *runstate.State) Status {
 		FormerAllocations: slices.Clone(st.FormerAllocations), Offers: st.Offers, Head: st.Head, Job: clone(st.Job), OutputDir: st.OutputDir, Submissions: slices.Clone(st.Submissions), EndedSubmissions: clone(st.EndedSubmissions),
 		Deadlines: st.Deadlines, EndOnDisconnect: st.EndOnDisconnect,
 		Timeline: inOrder(st.Timeline), Attempts: slices.Clone(st.Attempts), Exit: clone(st.Exit),
+		Uncommitted: !st.Committed && !st.Phase.Ended(),
+	}
+	if st.Log != nil {
+		s.missing(st.Log.Missing)
 	}
 	switch {
 	case s.Phase == "": // the keeper writes its state before it has looked at anything
@@ -78,6 +84,15 @@ func StatusOf(st *runstate.State) Status {
 		s.ended()
 	}
 	return s
+}
+
+// missing notes in the job of an ended cluster, as in that of a living one, what the saved output does not have.
+func (s *Status) missing(ranges [][2]int64) {
+	if s.Job == nil || len(ranges) == 0 {
+		return
+	}
+	s.Job = clone(s.Job)
+	s.Job.Missing = slices.Clone(ranges)
 }
 
 // KeeperStarts is the reason of a cluster whose keeper has not said anything yet.

@@ -15,8 +15,8 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/local/proc"
+	"github.com/rayctl/rayctl/test/faults"
 	"github.com/rayctl/rayctl/test/pace"
-	"github.com/rayctl/rayctl/test/stopped"
 )
 
 // A node's supervisor and its forked guard are killed at the same moment, and nobody else looks after a worker: the keeper does so at the end.
@@ -53,7 +53,7 @@ print("pid", ray.get(A.remote().start.remote()))`}})
 	if len(both) != 2 {
 		t.Fatalf("supervisor and guard: %v", both)
 	}
-	for _, end := range []func(int) error{stopped.Stop, func(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }} { // stopped first, so that neither sees the other's end
+	for _, end := range []func(int) error{faults.Stop, func(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }} { // stopped first, so that neither sees the other's end
 		for _, pid := range both {
 			if err := end(pid); err != nil {
 				t.Fatal(err)

@@ -22,9 +22,9 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/local/localspec"
 	"github.com/rayctl/rayctl/local/proc"
+	"github.com/rayctl/rayctl/test/faults"
 	"github.com/rayctl/rayctl/test/needs"
 	"github.com/rayctl/rayctl/test/pace"
-	"github.com/rayctl/rayctl/test/stopped"
 )
 
 func TestFullDisk(t *testing.T) {
@@ -46,7 +46,7 @@ func TestFullDisk(t *testing.T) {
 }
 
 // A head that rayctl did not make: gcs_server as Ray 2.60 starts it, played by a shell because only its command line counts.
-func TestOthers(t *testing.T) {
+func TestRayOfOthersIsListed(t *testing.T) {
 	pace.Parallel(t)
 	gcs := exec.Command("/bin/sh")
 	gcs.Args = []string{"/opt/ray/core/src/ray/gcs/gcs_server", "-c", "read x", "--gcs_server_port=45123", "--node-ip-address=10.0.0.9", "--session-name=session_2026_other"}
@@ -328,7 +328,7 @@ func TestStuckKeeper(t *testing.T) {
 	stuck := 0
 	for _, p := range processes(t, state, "stuck") {
 		if strings.Contains(proc.CommandLine(p), "keeper.pyz keeper") {
-			if err := stopped.Stop(p.PID); err != nil {
+			if err := faults.Stop(p.PID); err != nil {
 				t.Fatal(err)
 			}
 			stuck++

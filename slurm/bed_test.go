@@ -41,7 +41,6 @@ import (
 	"github.com/rayctl/rayctl/slurm/remote"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 	"github.com/rayctl/rayctl/test/needs"
-	"github.com/rayctl/rayctl/test/oldpython"
 	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/raytest"
 	"github.com/rayctl/rayctl/test/slurmtest"
@@ -124,7 +123,7 @@ func newBed(t *testing.T, o slurmtest.Options) *bed {
 		rays = append(rays, filepath.Dir(filepath.Dir(interpreter)))
 	}
 	o.Binds = append(o.Binds, rays...)
-	python36 := oldpython.Python36(t, python)
+	python36 := needs.Python36(t, python)
 	o.Binds = append(o.Binds, filepath.Dir(filepath.Dir(python36)))
 	c := slurmtest.Start(t, o)
 	cmd := c.Command(context.Background(), "", "true")
@@ -154,6 +153,19 @@ func (b *bed) twoGroups() *spec.ClusterSpec {
 	return &spec.ClusterSpec{Ray: spec.Ray{Python: b.python}, Workers: []spec.WorkerGroup{{Name: "a", NodeResources: smallNode()}, {Name: "b", NodeResources: second}}}
 }
 
+// alone is of a node that has processes of its own, as each of the bed, and no other job.
+func (b *bed) alone() *spec.ClusterSpec {
+	s, whole := b.spec(), true
+	s.Sections = slurmspec.In(&slurmspec.Section{Group: slurmspec.Group{Exclusive: &whole}})
+	return s
+}
+
+func (b *bed) gpuNodes() *spec.ClusterSpec {
+	node, two := smallNode(), 2
+	node.GPUs = 2
+	return &spec.ClusterSpec{Ray: spec.Ray{Python: b.python}, Workers: []spec.WorkerGroup{{Name: "gpu", Replicas: &two, NodeResources: node}}}
+}
+
 // leavesNothing ends what this process's launchers run on the site, and checks that it is all.
 func (b *bed) leavesNothing(t *testing.T) {
 	t.Helper()
@@ -169,7 +181,7 @@ func (b *bed) leavesNothing(t *testing.T) {
 
 func (b *bed) config(t *testing.T) conformance.Config {
 	return conformance.Config{
-		Setting: b.setting(t), Spec: b.spec, TwoGroups: b.twoGroups, WithGPU: func(s *spec.ClusterSpec) { s.Head.GPUs = 1 }, Allocated: b.allocated, KillKeeper: b.killKeeper, KillHead: b.killHead, KeepsJobs: true, Hold: b.hold,
+		Setting: b.setting(t), Spec: b.spec, TwoGroups: b.twoGroups, GPUNodes: b.gpuNodes, Alone: b.alone, Allocated: b.allocated, KillKeeper: b.killKeeper, KillHead: b.killHead, KeeperLog: true, Hold: b.hold,
 		FreezeDashboard: b.freezeDashboard, Elastic: true, HoldWorkers: b.holdWorkers, PacksFirst: true,
 		Surfaces: b.surfaces, Story: b.story, Occupy: b.closePartition, Patience: patience,
 		Without: map[string]string{
@@ -1008,7 +1020,7 @@ func (b *bed) onPython36(t *testing.T) *bed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := oldpython.As(b.python36, dir); err != nil {
+	if err := needs.AsPython3(b.python36, dir); err != nil {
 		t.Fatal(err)
 	}
 	other := *b

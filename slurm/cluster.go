@@ -11,20 +11,20 @@ import (
 	"github.com/rayctl/rayctl/slurm/site"
 )
 
-// cluster is one run of the launcher, with its directory and its job.
+// cluster is one cluster of the launcher, with its run directory and its job.
 type cluster struct {
 	l      *Launcher
 	run    *rundir.Run
-	around site.Around // the allocation that its launch is called in, where slurm.job is current
+	around site.Around // with slurm.job: current, the allocation in which the launch was called
 
-	answered time.Time // when the controller was asked for the answer that askController has used last; zero: never
-	released time.Time // when Slurm released the nodes of a job that it has ended, or queued again; zero: it is not known
+	answered time.Time // the time of the controller's answer that askController used last; zero: it has used none
+	released time.Time // when Slurm released the nodes of a job that it ended or queued again; zero: not known
 
-	stepsLeft int // of a run inside somebody else's allocation, when Slurm was asked last
-	stepsAt   time.Time
+	stepsLeft int       // with slurm.job: current, the number of the cluster's steps that were still running at stepsAt
+	stepsAt   time.Time // when Slurm was asked for them
 }
 
-// cluster names a run, without reading its files.
+// cluster returns the cluster of this name, without reading its files.
 func (l *Launcher) cluster(ctx context.Context, name string) (*cluster, error) {
 	run, err := l.site.Runs.Run(ctx, name)
 	if err != nil {
@@ -33,7 +33,7 @@ func (l *Launcher) cluster(ctx context.Context, name string) (*cluster, error) {
 	return &cluster{l: l, run: run}, nil
 }
 
-// open reads a cluster; ErrNotFound if there is none.
+// open returns a cluster whose files it has read; ErrNotFound if there is none of this name.
 func (l *Launcher) open(ctx context.Context, id launcher.ID) (*cluster, error) {
 	c, err := l.cluster(ctx, string(id))
 	if err != nil {
@@ -48,7 +48,7 @@ func (l *Launcher) open(ctx context.Context, id launcher.ID) (*cluster, error) {
 	return c, nil
 }
 
-// isCompanion reports whether a job is one for other nodes of the cluster, besides its own job.
+// isCompanion reports whether a job is a companion job of the cluster: one for further nodes, besides the cluster's own job.
 func (c *cluster) isCompanion(j controller.Job) bool {
 	return j.Name == script.CompanionName(c.run.Record.Spec, c.run.Record.Nonce)
 }

@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -218,7 +219,9 @@ print("another node:", one != two, flush=True)'`
 	}
 	b.asSlurmCounts(t, result)
 	out, err := os.ReadFile(result.Log.Path)
-	if want := "finished, warned in time: True\nanother node: True\n"; err != nil || !strings.Contains(string(out), want) {
+	// Before the second node is asked for, the GCS may tell the driver that no node has what the task asks for (Ray 2.60, when the autoscaler reports such a request).
+	own := regexp.MustCompile(`(?m)^\x1b\[33m\(raylet\)\x1b\[0m There are tasks with infeasible .*\n`).ReplaceAllString(string(out), "")
+	if want := "finished, warned in time: True\nanother node: True\n"; err != nil || !strings.Contains(own, want) {
 		t.Errorf("output %q, %v, want %q\n%s", out, err, want, b.story(t, id))
 	}
 	if err := l.Forget(t.Context(), id); err != nil {

@@ -517,7 +517,7 @@ func (e *disturbed) unmet(t *testing.T) {
 	before := e.submitted(t)
 	e.order(t, "huge", 1000)
 	e.until("both told", func(s launcher.Status) bool {
-		return strings.Contains(notes(s), "tasks or actors wait for a node with CPU 1000, and no group has such nodes") &&
+		return strings.Contains(notes(s), "tasks or actors wait for a node with 1000 CPUs, and no group has such nodes") &&
 			strings.Contains(notes(s), "but the memory of group c is not known before its first node: set the group's memory in the cluster file")
 	})
 	e.touch(t, "enough")
@@ -612,7 +612,7 @@ func (e *disturbed) never(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	before := e.submitted(t)
-	e.noted(t, "a placement group waits for a node with b 1, and no group has such nodes")
+	e.noted(t, "a placement group waits for a node with 1 b, and no group has such nodes")
 	if n := e.submitted(t) - before; n > 0 {
 		t.Errorf("%d jobs were submitted", n)
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/slurm/controller"
-	"github.com/rayctl/rayctl/slurm/controller/queue"
 )
 
 // fate is the state of a cluster's job as the controller reports it.
@@ -43,7 +42,7 @@ func (c *cluster) askController(ctx context.Context, age time.Duration) (fate, c
 	case j.Ended():
 		return fateGone, j, nil
 	case j.State == controller.StatePending && age > 0 && c.spokeAfter(at):
-		return c.askController(ctx, queue.Now)
+		return c.askController(ctx, controller.Fresh)
 	default:
 		return fateAlive, j, nil
 	}

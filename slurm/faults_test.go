@@ -23,9 +23,9 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
+	"github.com/rayctl/rayctl/test/faults"
 	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/slurmtest"
-	"github.com/rayctl/rayctl/test/stopped"
 )
 
 // TestFaults breaks a site of four nodes, one thing after the other. Each time there is an exit code and a sentence, and nothing is left.
@@ -57,6 +57,7 @@ func (b *bed) clientDiesAfterSbatch(t *testing.T) {
 	if jobs, err := b.Slurm(t.Context(), "squeue", "--noheader", "--name=orphan"); err != nil || jobs == "" {
 		t.Fatalf("there is no job: %v", err)
 	}
+	conformance.Uncommitted(t.Context(), t, b.launcher(), "orphan")
 }
 
 // fullDisk: there is no room for a launch.
@@ -407,7 +408,7 @@ func (b *bed) keeperComesBack(t *testing.T) {
 	}
 	for _, p := range there() {
 		if strings.Contains(p.Command, "slurm-start") {
-			if err := stopped.Stop(p.PID); err != nil {
+			if err := faults.Stop(p.PID); err != nil {
 				t.Fatal(err)
 			}
 			defer func() { _ = syscall.Kill(p.PID, syscall.SIGCONT) }() // if the test fails

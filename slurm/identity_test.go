@@ -20,9 +20,9 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm"
+	"github.com/rayctl/rayctl/test/faults"
 	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/slurmtest"
-	"github.com/rayctl/rayctl/test/stopped"
 )
 
 // TestIdentity: a job whose comment somebody rewrites stays the run's, in the queue and while it runs. What ends a run against its keeper's will ends it at once
@@ -167,7 +167,7 @@ func (b *bed) keeperKilledWithOutput(t *testing.T) {
 	b.copied(t, r.id, "killed\n")
 	for _, p := range b.processes(t, r.id) {
 		if strings.Contains(p.Command, "keeper.pyz slurm-start") {
-			if err := stopped.Stop(p.PID); err != nil {
+			if err := faults.Stop(p.PID); err != nil {
 				t.Fatal(err)
 			}
 		}

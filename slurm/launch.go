@@ -11,7 +11,6 @@ import (
 	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm/controller"
-	"github.com/rayctl/rayctl/slurm/controller/queue"
 	"github.com/rayctl/rayctl/slurm/script"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
@@ -191,7 +190,7 @@ func (c *cluster) batch(plan script.Plan) controller.Batch {
 
 // resolve looks for the launch among the jobs: it may be there although sbatch got no answer.
 func (c *cluster) resolve(ctx context.Context, cause error) (int, error) {
-	jobs, err := c.l.site.Queue.Ask(ctx, queue.Now)
+	jobs, err := c.l.site.Queue.Ask(ctx, controller.Fresh)
 	if err != nil {
 		return 0, c.l.site.Unreachable(cause)
 	}
@@ -208,7 +207,7 @@ func (c *cluster) abandon(ctx context.Context) error {
 			return err
 		}
 	} else if c.run.Record != nil {
-		if jobs, err := c.l.site.Queue.Ask(ctx, queue.Now); err == nil {
+		if jobs, err := c.l.site.Queue.Ask(ctx, controller.Fresh); err == nil {
 			if j, ok := c.findJob(jobs); ok && !j.Ended() {
 				if err := c.cancel(ctx, j.Leader(), false); err != nil {
 					return err

@@ -8,7 +8,6 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/slurm/controller"
-	"github.com/rayctl/rayctl/slurm/controller/queue"
 	"github.com/rayctl/rayctl/slurm/script"
 	"github.com/rayctl/rayctl/slurm/site"
 )
@@ -84,8 +83,8 @@ func (l *Launcher) listed(ctx context.Context, name string) (s launcher.Status, 
 	if err := c.run.Read(ctx); err != nil || c.run.Record == nil {
 		return s, "", false, err
 	}
-	if nonce = c.run.Record.Nonce; !c.run.Committed {
-		return s, nonce, false, nil
+	if nonce = c.run.Record.Nonce; !c.run.Committed { // also where its client has died: its job may wait in the queue
+		return c.waiting(controller.Job{}, fateUnknown), nonce, true, nil
 	}
 	s, ok = c.listed(ctx)
 	return s, nonce, ok, nil
@@ -125,4 +124,4 @@ func (c *cluster) listed(ctx context.Context) (s launcher.Status, ok bool) {
 }
 
 // listAge lets one answer serve a whole list.
-const listAge = queue.WhileWaiting / 5
+const listAge = controller.WaitingAge / 5

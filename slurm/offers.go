@@ -15,7 +15,7 @@ import (
 	"github.com/rayctl/rayctl/slurm/script"
 )
 
-// SubmitOffer submits companion jobs where the cluster's own nodes may not.
+// SubmitOffer submits companion jobs for a keeper that may not call sbatch on its node. The keeper offers the arguments of sbatch, and clients submit them.
 func (l *Launcher) SubmitOffer(ctx context.Context, id launcher.ID, o keeper.Offer) (submitted, refusal string, err error) {
 	c, err := l.running(ctx, id)
 	if err != nil {
@@ -33,7 +33,7 @@ func (l *Launcher) SubmitOffer(ctx context.Context, id launcher.ID, o keeper.Off
 	switch {
 	case err == nil:
 		return strconv.Itoa(job), "", nil
-	case launcher.ExitCode(err) == runstate.CodeSpec: // slurmrestd cannot be given something of the group's
+	case launcher.ExitCode(err) == runstate.CodeSpec: // slurmrestd has no field for an option of the group
 		return "", err.Error(), nil
 	case controller.Away(err) || !errors.As(err, &refused):
 		return "", "", l.site.Unreachable(err)
@@ -42,10 +42,10 @@ func (l *Launcher) SubmitOffer(ctx context.Context, id launcher.ID, o keeper.Off
 	}
 }
 
-// offered is what is submitted for these arguments of sbatch, which are known to be an offer's. slurmrestd reads no file of the site, and so gets the script's text.
+// offered returns the batch job for the arguments of an offer, which expects has accepted. slurmrestd cannot read files of the site, so it gets the script's text.
 func (c *cluster) offered(ctx context.Context, argv []string) (controller.Batch, error) {
 	b := controller.Batch{Argv: argv}
-	if _, are := c.l.site.Controller.(controller.Commands); are {
+	if _, commands := c.l.site.Controller.(controller.Commands); commands {
 		return b, nil
 	}
 	file := argv[slices.IndexFunc(argv, isScript)]
@@ -63,7 +63,7 @@ func (c *cluster) offered(ctx context.Context, argv []string) (controller.Batch,
 // isScript reports whether an argument of sbatch is no option.
 func isScript(argument string) bool { return !strings.HasPrefix(argument, "-") }
 
-// CancelOffered cancels companion jobs that were submitted when the cluster ended.
+// CancelOffered cancels companion jobs that a client submitted while the cluster was ending.
 func (l *Launcher) CancelOffered(ctx context.Context, _ launcher.ID, job string) error {
 	id, err := strconv.Atoi(job)
 	if err != nil {
@@ -72,7 +72,8 @@ func (l *Launcher) CancelOffered(ctx context.Context, _ launcher.ID, job string)
 	return l.site.Cancel(ctx, id, false)
 }
 
-// options are those that a keeper's offer may have (submission.py and drains.py of keeper/rayctl_keeper/slurm/companions), with what their values may be.
+// options are the options of sbatch that a keeper's offer may have, each with a pattern for its value (submission.py and drains.py of
+// keeper/rayctl_keeper/slurm/companions).
 var options = map[string]*regexp.Regexp{
 	"--open-mode":  regexp.MustCompile(`^append$`),
 	"--no-requeue": regexp.MustCompile(`^$`),
@@ -82,10 +83,10 @@ var options = map[string]*regexp.Regexp{
 	"--signal":     regexp.MustCompile(`^B:USR1@[0-9]+(\.[0-9]+)?$`),
 }
 
-// gangOptions are those of a gang, whose script has the others.
+// gangOptions are the options that the offer of an early head's gang may have; the gang's script has all others.
 var gangOptions = map[string]*regexp.Regexp{"--open-mode": options["--open-mode"], "--no-requeue": options["--no-requeue"]}
 
-// expects refuses what no keeper of this cluster would offer: what answers in the keeper's place must not have the client submit anything else.
+// expects refuses arguments that no keeper of this cluster would offer: a process that answers in the keeper's place must not make the client submit another job.
 func (c *cluster) expects(argv []string) error {
 	groups := map[string]string{}
 	for _, g := range c.run.Record.Spec.NodeGroups() {
@@ -100,8 +101,8 @@ func (c *cluster) expects(argv []string) error {
 	return launcher.Fail(runstate.CodeInternal, nil, "end the cluster: `rayctl down "+c.run.Name+"`", "%s requests a job that is not for one of its nodes: %q", c.run.Name, argv)
 }
 
-// isOffer reports whether sbatch with these arguments submits jobs of this name for nodes of the cluster that has this directory. groups are those of the
-// companions' scripts.
+// isOffer reports whether sbatch with these arguments submits jobs with this name for nodes of the cluster with this directory. groups has the worker group of each
+// companion script.
 func isOffer(argv []string, name, dir string, groups map[string]string) bool {
 	first := slices.IndexFunc(argv, isScript)
 	if first < 0 || first+1 >= len(argv) {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -47,19 +48,44 @@ func TestPartitions(t *testing.T) {
 	b.leavesNothing(t)
 }
 
-// atTimeLimit: lifetime.max may be all that the partition gives.
+// atTimeLimit: lifetime.max may be all that the partition gives: the job's limit has nothing for the end then, as it has elsewhere, and the run ends so much before it.
 func (b *bed) atTimeLimit(t *testing.T) {
 	g := b.waitFile(t)
-	s := b.inPartition("all-of-it", "short", g.wait(), 1)
+	s := b.inPartition("all-of-it", "short", `echo "$RAYCTL_ENDS_AT"; `+g.wait(), 1)
 	s.Lifetime.Max = units.Limit(5 * time.Minute)
+	ofJob := func(name, field string) string {
+		out, err := b.Slurm(t.Context(), "squeue", "--noheader", "--name="+name, "--format="+field)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(out)
+	}
 	r := b.begin(t, s, launcher.Payload{})
 	r.until("running", jobRuns)
-	if limit, err := b.Slurm(t.Context(), "squeue", "--noheader", "--name=all-of-it", "--format=%l"); err != nil || strings.TrimSpace(limit) != "5:00" {
-		t.Errorf("Slurm's limit of the job is %q, %v", limit, err)
+	if limit := ofJob("all-of-it", "%l"); limit != "5:00" {
+		t.Errorf("Slurm's limit of the job is %q", limit)
+	}
+	end, err := time.ParseInLocation("2006-01-02T15:04:05", ofJob("all-of-it", "%e"), time.Local) // the bed's Slurm has this machine's
+	if err != nil {
+		t.Fatal(err)
 	}
 	g.create()
 	r.ended(0, "succeeded", "")
+	seconds, err := strconv.ParseInt(strings.TrimSpace(r.out.String()), 10, 64)
+	if before := end.Sub(time.Unix(seconds, 0)); err != nil || before < 30*time.Second || before > 2*time.Minute {
+		t.Errorf("the driver was told to end %s before Slurm ends its job; %q, %v", before, r.out.String(), err)
+	}
 	r.forgotten()
+	other := b.inPartition("with-an-end", "main", "exec sleep 600", 1)
+	other.Lifetime.Max = s.Lifetime.Max
+	long := b.begin(t, other, launcher.Payload{})
+	long.until("submitted", func(s launcher.Status) bool { return strings.HasPrefix(s.Where, "job ") })
+	if limit := ofJob("with-an-end", "%l"); limit != "9:00" { // the default grace, script.EndSlack, and two minutes
+		t.Errorf("Slurm's limit of a job whose partition gives more is %q", limit)
+	}
+	b.down(t, long.l, long.id)
+	long.ended(runstate.CodeInterrupted, "down", "")
+	long.forgotten()
 }
 
 // inPartition is a run of so many whole nodes.

@@ -3,6 +3,7 @@
 package slurm_test
 
 import (
+	"context"
 	"log/slog"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/conformance"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec/units"
 )
@@ -50,12 +52,19 @@ func (b *bed) queue(t *testing.T) {
 			id := launch(t, test, func(text string) {
 				notes = append(notes, text+strings.Join(b.allocated(t, launcher.ID(test.name)), ""))
 			})
-			if told := len(notes) == 1 && strings.HasPrefix(notes[0], "Slurm itself cannot apply lifetime.queue") && strings.HasSuffix(notes[0], "timeLimit)"); told != (test.cause == "queue") || len(notes) > 1 {
+			if told := len(notes) == 1 && strings.HasPrefix(notes[0], "lifetime.queue is applied by the `run` or `up`") && strings.HasSuffix(notes[0], "timeLimit)"); told != (test.cause == "queue") || len(notes) > 1 {
 				t.Errorf("notes: %q", notes)
 			}
 			waits := watchUntil(t, l, id, func(s launcher.Status) bool { return s.Reason.Code != runstate.ReasonSubmitted })
 			if waits.Phase != runstate.Queued || !slices.Contains([]string{"Resources", "Priority", "Pending"}, waits.Reason.Code) {
 				t.Errorf("status while it waits: %s, %+v", waits.Phase, waits.Reason)
+			}
+			if test.cause == "down" { // which is not on its way to its end
+				looks, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				if difference := conformance.Agree(looks, l, id, func() []string { return b.allocated(t, id) }); difference != "" {
+					t.Errorf("while it waits are shown: %s", difference)
+				}
 			}
 			if a := allocation(waits, runstate.PurposeMain); a.State != runstate.AllocationQueued || a.Where != waits.Where || a.Message != waits.Reason.Message {
 				t.Errorf("what waits: %+v", a)

@@ -7,9 +7,9 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 )
 
-// Reconcile does what nobody is left to do, see launcher.Launcher: it concludes the runs of dead keepers, withdraws jobs that wait in vain (no attempt may follow, Slurm can never
-// start them, lifetime.queue has passed), and removes launches whose client died and records whose time is over. What it cannot read it leaves alone, and names.
-// A launch does the same in the background.
+// Reconcile does the work of dead keepers and clients, see launcher.Launcher. It writes the result of runs whose keeper is dead. It cancels jobs that wait in vain: no
+// attempt may follow, Slurm can never start them, or lifetime.queue has passed. It removes launches whose client died before the commit, and records older than
+// lifetime.keep. A run that it cannot read stays as it is, and is in the error. Each launch calls it in the background.
 func (l *Launcher) Reconcile(ctx context.Context, s launcher.Scope) ([]launcher.Collected, error) {
 	names, err := l.site.Runs.Names(ctx)
 	if err != nil {
@@ -33,17 +33,17 @@ func (l *Launcher) Reconcile(ctx context.Context, s launcher.Scope) ([]launcher.
 	return out, errors.Join(failures...)
 }
 
-// repair is what is to be done for one run.
+// repair is the work that one run needs, and a description of it.
 type repair struct {
 	launcher.Collected
 	do func(context.Context) error
 }
 
-// due is the repair of a run; nil if it needs none, or is no run of ours.
+// due returns the repair that a run needs; nil if it needs none, or if the directory is not a run's.
 func (l *Launcher) due(ctx context.Context, name string) (*repair, error) {
 	c, err := l.cluster(ctx, name)
 	if err != nil {
-		return nil, nil // not ours
+		return nil, nil // not the directory of a run
 	}
 	if err := c.run.Read(ctx); err != nil || c.run.Record == nil {
 		return nil, err

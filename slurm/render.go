@@ -29,6 +29,9 @@ func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
 		python = "python3"
 	}
 	p := script.Plan{Spec: s, Python: python, Programs: rundir.ProgramsIn(dir), Run: path.Join(dir, "runs", s.Name), Nonce: "NONCE"}
+	if err := p.CheckReservation(); err != nil {
+		return nil, err
+	}
 	text, err := p.Script()
 	if err != nil {
 		return nil, err

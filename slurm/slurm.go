@@ -29,7 +29,6 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm/controller"
-	"github.com/rayctl/rayctl/slurm/controller/queue"
 	"github.com/rayctl/rayctl/slurm/remote"
 	"github.com/rayctl/rayctl/slurm/rundir"
 	"github.com/rayctl/rayctl/slurm/script"
@@ -100,7 +99,7 @@ func New(c Config) *Launcher {
 		ctl = c.REST
 	}
 	s := &site.Site{
-		Controller: ctl, Queue: queue.New(ctl, c.Shared, c.Logger), Runner: c.Runner, Log: c.Logger, Getenv: c.Getenv,
+		Controller: ctl, Queue: controller.NewQueue(ctl, c.Shared, c.Logger), Runner: c.Runner, Log: c.Logger, Getenv: c.Getenv,
 		Runs: rundir.NewRoot(rundir.Config{Runner: c.Runner, Dir: c.Dir, System: "Slurm", Option: "slurm.dir", Script: script.File, Host: script.HostFile, Keep: c.Keep, Logger: c.Logger}),
 	}
 	return &Launcher{site: s, log: c.Logger, keep: c.Keep, tunnels: tunnels.NewPool(c.Runner, c.Logger)}
@@ -113,10 +112,10 @@ func (l *Launcher) Close() {
 }
 
 // Substrate is Slurm as a launcher of rayctl.
-var Substrate = launcher.Substrate{Substrate: slurmspec.Substrate, New: func(s *spec.ClusterSpec, log *slog.Logger) (launcher.Launcher, error) { return For(s, log) }}
+var Substrate = launcher.Substrate{Substrate: slurmspec.Substrate, New: func(s *spec.ClusterSpec, log *slog.Logger) (launcher.Launcher, error) { return forSpec(s, log) }}
 
-// For returns the launcher that a file selects.
-func For(s *spec.ClusterSpec, log *slog.Logger) (*Launcher, error) {
+// forSpec returns the launcher that a file selects.
+func forSpec(s *spec.ClusterSpec, log *slog.Logger) (*Launcher, error) {
 	section := &slurmspec.Section{}
 	if s != nil && slurmspec.Of(s) != nil {
 		section = slurmspec.Of(s)

@@ -18,6 +18,7 @@ import (
 // status is the keeper's state with what the record and Slurm add. j is the job as far as it is known.
 func (c *cluster) status(st *runstate.State, j controller.Job) launcher.Status {
 	s := launcher.StatusOf(st)
+	s.Uncommitted = !s.Phase.Ended() && !c.run.Committed
 	s.Ours, s.Owner, s.Labels, s.Created = true, c.run.Record.Owner, c.run.Record.Labels, c.run.Record.Created
 	if c.run.JobID != 0 {
 		s.Where = fmt.Sprintf("job %d", c.run.JobID)
@@ -108,6 +109,9 @@ func (c *cluster) waiting(j controller.Job, f fate) launcher.Status {
 	switch {
 	case !c.run.Committed:
 		s.Reason = runstate.Reason{Code: "Launching", Message: "its files are being written"}
+		if c.run.Abandoned() {
+			s.Reason = runstate.Reason{Code: "Abandoned", Message: "its client has died", Hint: "`rayctl down " + c.run.Name + "` removes it"}
+		}
 	case f == fateAlive && j.State == controller.StatePending:
 		s.Reason = controller.Explain(j)
 		if !j.Start.IsZero() && j.Start.After(time.Now()) {

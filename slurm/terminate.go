@@ -11,7 +11,6 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/slurm/controller"
-	"github.com/rayctl/rayctl/slurm/controller/queue"
 	"github.com/rayctl/rayctl/slurm/script"
 )
 
@@ -80,12 +79,14 @@ func (c *cluster) terminateUncommitted(ctx context.Context) error {
 	if c.inside() {
 		return c.terminateInside(ctx)
 	}
-	jobs, err := c.l.site.Queue.Ask(ctx, queue.Now)
+	jobs, err := c.l.site.Queue.Ask(ctx, controller.Fresh)
 	if err != nil {
 		return c.l.site.Unreachable(err)
 	}
 	if j, ok := c.findJob(jobs); ok && !j.Ended() {
-		return c.cancel(ctx, j.Leader(), false)
+		if err := c.cancel(ctx, j.Leader(), false); err != nil {
+			return err
+		}
 	}
 	if c.run.Age > orders.Lease {
 		return c.run.Remove(ctx)

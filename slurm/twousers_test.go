@@ -20,7 +20,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec/units"
-	"github.com/rayctl/rayctl/test/hostileuser"
+	"github.com/rayctl/rayctl/test/faults"
 	"github.com/rayctl/rayctl/test/needs"
 	"github.com/rayctl/rayctl/test/once"
 	"github.com/rayctl/rayctl/test/pace"
@@ -73,7 +73,7 @@ func TestTwoUsers(t *testing.T) {
 }
 
 // attack has a user attack another one's processes on the node that both share, from before their launch on (package hostileuser).
-func (b *bed) attack(t *testing.T, attacker, victim string) *hostileuser.Attack {
+func (b *bed) attack(t *testing.T, attacker, victim string) *faults.Attack {
 	t.Helper()
 	id, err := b.Cluster.Command(t.Context(), victim, "id", "-u").Output()
 	if err != nil {
@@ -83,11 +83,11 @@ func (b *bed) attack(t *testing.T, attacker, victim string) *hostileuser.Attack 
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := b.NodeCommand(t.Context(), "node1", attacker, "sh", append([]string{"-c", `exec python3 "$@"`, "sh"}, hostileuser.Arguments(uid)...)...)
+	c, err := b.NodeCommand(t.Context(), "node1", attacker, "sh", append([]string{"-c", `exec python3 "$@"`, "sh"}, faults.AttackArguments(uid)...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return hostileuser.Start(t, c)
+	return faults.StartAttack(t, c)
 }
 
 // rayctl builds the program, where all users may run it.

@@ -7,7 +7,6 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/slurm/controller"
-	"github.com/rayctl/rayctl/slurm/controller/queue"
 	"github.com/rayctl/rayctl/slurm/script"
 )
 
@@ -21,7 +20,7 @@ func (w *watcher) queued(ctx context.Context) bool {
 	}
 	if f == fateAlive && !w.cluster.answered.IsZero() { // who watches from another moment on shares the answer, and looks again when it is too old
 		old := time.Until(w.cluster.answered.Add(goodFor(w.cluster.answered.Sub(w.launched.Created))))
-		w.pace = min(w.pace, max(old, queue.WhileWaiting/2)) // where the answer took long it is as old already
+		w.pace = min(w.pace, max(old, controller.WaitingAge/2)) // where the answer took long it is as old already
 	}
 	if f != fateAlive || w.job.State != controller.StatePending {
 		w.send(ctx, w.cluster.waiting(w.job, f))
@@ -60,7 +59,7 @@ func dueOf(v runstate.Verdict) *launcher.End {
 // goodFor is how long watchers use one answer of Slurm about a waiting job: as long as the job had waited when the answer came, because the reason of a long wait changes
 // seldom.
 func goodFor(waited time.Duration) time.Duration {
-	return min(max(waited, queue.WhileWaiting), queue.WhileRunning)
+	return min(max(waited, controller.WaitingAge), controller.RunningAge)
 }
 
 // maxAge is how old an answer may be for a job that has waited for this long: no older than the middle of that time, from when goodFor allows its use until now.

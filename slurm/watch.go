@@ -9,7 +9,6 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/slurm/controller"
-	"github.com/rayctl/rayctl/slurm/controller/queue"
 	"github.com/rayctl/rayctl/slurm/rundir"
 	"github.com/rayctl/rayctl/slurm/tunnels"
 )
@@ -128,6 +127,9 @@ func (w *watcher) requeued(j controller.Job) {
 func (w *watcher) uncommitted(ctx context.Context) bool {
 	w.pace = time.Second
 	if w.cluster.run.Abandoned() {
+		if w.last.Name == "" { // as List shows it
+			w.send(ctx, w.cluster.waiting(controller.Job{}, fateUnknown))
+		}
 		w.sendLast(ctx, vanished(w.cluster.run.Name, w.launched), true)
 		return true
 	}
@@ -140,7 +142,7 @@ const streamEvery = 10 * time.Second
 
 // running is a cluster whose keeper has written a state. Without a stream the controller is queried now and then whether the job is still there.
 func (w *watcher) running(ctx context.Context) bool {
-	w.pace = queue.WhileRunning
+	w.pace = controller.RunningAge
 	if w.stream == nil && time.Since(w.streamed) > streamEvery {
 		w.stream, w.streamed = w.cluster.l.tunnels.Listen(ctx, w.cluster.run), time.Now()
 	}
@@ -155,7 +157,7 @@ func (w *watcher) running(ctx context.Context) bool {
 	if w.stream.Speaks() && stands {
 		return false
 	}
-	age := queue.WhileRunning
+	age := controller.RunningAge
 	if time.Since(w.silent) < believeAfter || w.job.ID != 0 && !stands { // it was killed, or we are cut off; or Slurm ends it, or has suspended it
 		age = askAgain
 		w.pace = askAgain
@@ -228,7 +230,7 @@ func (w *watcher) question(ctx context.Context, age time.Duration) (f fate, over
 // ending is a cluster whose keeper has written its result: its job is about to release the nodes, or to come back.
 func (w *watcher) ending(ctx context.Context) bool {
 	// Normally it is a matter of tenths of a second; nodes that do not come free are asked for less and less often.
-	w.pace = min(max(lookEvery/2, w.cluster.run.ResultAge/4), queue.WhileWaiting)
+	w.pace = min(max(lookEvery/2, w.cluster.run.ResultAge/4), controller.WaitingAge)
 	f, j, err := w.cluster.askController(ctx, w.pace)
 	switch {
 	case err != nil && w.cluster.run.Settled(ctx): // what is concluded needs no answer

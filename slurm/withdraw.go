@@ -7,7 +7,6 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/slurm/controller"
-	"github.com/rayctl/rayctl/slurm/controller/queue"
 	"github.com/rayctl/rayctl/slurm/script"
 )
 
@@ -28,7 +27,7 @@ func (c *cluster) withdraw(ctx context.Context, v runstate.Verdict) error {
 // Slurm has to end their processes first.
 func (c *cluster) askReleased(ctx context.Context) (fate, controller.Job, error) {
 	for began := time.Now(); ; {
-		f, j, err := c.askController(ctx, queue.Now)
+		f, j, err := c.askController(ctx, controller.Fresh)
 		if err != nil || f != fateAlive || !j.Has("COMPLETING") || time.Since(began) > script.EndSlack {
 			return f, j, err
 		}

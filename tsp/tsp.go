@@ -1,5 +1,6 @@
-// Package tsp is the launcher for machines whose work goes through task-spooler, a queue of one machine (Debian's package of that name, its program is tsp). A
-// cluster is as the local launcher's, see package onemachine; its nodes start when the queue has a free slot, and keep it until the cluster ends.
+// Package tsp is the launcher for a machine on which jobs wait in task-spooler, a queue for one machine (Debian's package task-spooler, whose program is tsp). Its
+// clusters are like those of the local launcher, see package onemachine, but the nodes start only when the queue has a free slot, and keep the slot until the
+// cluster ends.
 package tsp
 
 import (
@@ -14,19 +15,18 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/local/onemachine"
-	"github.com/rayctl/rayctl/tsp/tspspec"
 )
 
 // Substrate is task-spooler as a launcher of rayctl.
-var Substrate = launcher.Substrate{Substrate: tspspec.Substrate, New: func(s *spec.ClusterSpec, log *slog.Logger) (launcher.Launcher, error) {
+var Substrate = launcher.Substrate{Substrate: clusterFile, New: func(s *spec.ClusterSpec, log *slog.Logger) (launcher.Launcher, error) {
 	socket := ""
-	if section := tspspec.Of(s); section != nil {
+	if section := sectionOf(s); section != nil {
 		socket = section.Socket
 	}
 	return New(onemachine.Config{Logger: log}, socket)
 }}
 
-// New returns the launcher for the queue at a socket; "" is the user's own. It touches nothing yet.
+// New returns the launcher for the queue at a socket; "" is the user's own queue. It neither reads nor writes anything yet.
 func New(c onemachine.Config, socket string) (*onemachine.Launcher, error) {
 	return onemachine.New(c, queue{socket})
 }
@@ -40,12 +40,12 @@ const holdSlot = "echo granted; exec cat >/dev/null"
 type queue struct{ socket string }
 
 // Name is "tsp".
-func (queue) Name() string { return tspspec.Name }
+func (queue) Name() string { return name }
 
 // StateSubdir keeps the clusters apart from those of the local launcher.
-func (queue) StateSubdir() string { return tspspec.Name }
+func (queue) StateSubdir() string { return name }
 
-// command is a call of tsp for the socket.
+// command returns the command line that calls tsp for the socket.
 func (q queue) command(arguments ...string) []string {
 	argv := append([]string{program}, arguments...)
 	if q.socket != "" {
@@ -54,13 +54,14 @@ func (q queue) command(arguments ...string) []string {
 	return argv
 }
 
-// Start queues a job that holds the slot, labelled with the name. It stays in the foreground (-f), and its output comes from there (-n).
+// Start tells the keeper how to get a slot: by a job with the cluster's name as its label, which holds the slot. tsp stays in the foreground (-f), and the job
+// prints to tsp's own output (-n).
 func (q queue) Start(name string) keeper.Start {
 	return keeper.Start{Mode: keeper.StartQueue, Argv: q.command("-n", "-f", "-L", name, "sh", "-c", holdSlot)}
 }
 
-// Require starts the queue's server if none runs. It must not be started by a keeper: whoever ends what a killed keeper left would end the server too, with
-// everybody's jobs.
+// Require starts the queue's server if none runs. A keeper must not start the server: when rayctl ends what a killed keeper left behind, it would end the server,
+// too, and with it the jobs of all users of the queue.
 func (q queue) Require(ctx context.Context) error {
 	argv := q.command("-S")
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)

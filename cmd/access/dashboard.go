@@ -17,9 +17,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
-	"github.com/rayctl/rayctl/cmd/dashproxy"
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/wholefile"
+	"github.com/rayctl/rayctl/launcher/sharedfile"
 )
 
 type dashboardCommandOptions struct {
@@ -67,7 +66,7 @@ func runDashboard(ctx context.Context, a *app.App, o *dashboardCommandOptions) e
 	if err != nil {
 		return err
 	}
-	proxy, err := dashproxy.New(e, listener.Addr().String())
+	proxy, err := newDashProxy(e, listener.Addr().String())
 	if err != nil {
 		return err
 	}
@@ -108,7 +107,7 @@ func openBrowser(ctx context.Context, a *app.App, url string) (remove func(), er
 		return nothing, err
 	}
 	page := filepath.Join(dir, strings.ToLower(rand.Text())+".html")
-	if err := wholefile.Write(page, []byte(dashproxy.Page(url, "")), 0o600); err != nil {
+	if err := sharedfile.Write(page, []byte(redirectPage(url, "")), 0o600); err != nil {
 		return nothing, err
 	}
 	remove = func() { os.Remove(page) }

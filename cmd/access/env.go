@@ -41,7 +41,8 @@ func NewEnv(a *app.App) *cobra.Command {
 			"address, for Ray's client. PATH begins with the directory of the cluster's `ray` and `python`, if this machine has that: where the cluster is on this\n" +
 			"machine, and on Slurm where ray.python is a path that the login node has.\n\n" +
 			"Ray reads the variables when it is imported. In Python or a notebook that was started without them, run this before `import ray`, then ray.init():\n\n" +
-			"  import subprocess\n  exec(subprocess.check_output([\"rayctl\", \"env\", \"dev\", \"--python\"], text=True))",
+			"  import subprocess\n  exec(subprocess.check_output([\"rayctl\", \"env\", \"dev\", \"--python\"], text=True))\n\n" +
+			"Where that Python has no Ray, they name one that has the cluster's, or what to install.",
 		Example: "  eval \"$(rayctl env dev)\" && ray job list\n  eval \"$(rayctl env dev)\" && jupyter lab\n  eval \"$(rayctl env --unset)\"\n  rayctl env --shell fish | source",
 		Args:    app.NoDash(1, "one name"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -87,7 +88,15 @@ func runEnv(ctx context.Context, a *app.App, o *envOptions) error {
 	if done, err := o.output.Structured(a.Out, vars); done || err != nil {
 		return err
 	}
-	return printVars(a.Out, o.shell, vars)
+	ray := ""
+	if o.shell == inPython {
+		s, err := c.Status(ctx)
+		if err != nil {
+			return err
+		}
+		ray = ownRay(string(c.ID), vars[envTools], s.Head.RayVersion)
+	}
+	return printVars(a.Out, o.shell, vars, ray)
 }
 
 // variables returns the variables of one cluster, by name.

@@ -1,4 +1,4 @@
-// Package access has the verbs that reach into a cluster: exec, port-forward, dashboard and env.
+// Package access has the verbs that reach into a cluster: exec, top, port-forward, dashboard, env, and the hidden verb tunnel, which env starts.
 package access
 
 import (
@@ -22,7 +22,7 @@ type execOptions struct {
 	command []string
 }
 
-// shell starts the better of the shells that the node has.
+// shell starts bash, or sh on a node that has no bash.
 var shell = []string{"sh", "-c", "if command -v bash >/dev/null; then exec bash; fi; exec sh"}
 
 // NewExec is `rayctl exec`.
@@ -34,8 +34,9 @@ func NewExec(a *app.App) *cobra.Command {
 		Short:   "Run a command or a shell on a node, in Ray's environment there",
 		Long: "exec runs COMMAND on the head's node, or on NODE, and exits with the command's exit code. The arguments are passed unchanged, without a shell.\n" +
 			"Without COMMAND, on a terminal, exec opens a shell; the names ssh and shell do the same.\n" +
-			"If stdin and stdout are a terminal, the command has it, and Ctrl-C goes to the command; -i=false prevents this. Else the command has a stdin only with -i:\n" +
-			"Ctrl-C then ends exec and sends the command a signal to end. On Kubernetes and over ssh signals cannot be sent: there the command continues.",
+			"If stdin and stdout are a terminal, the command runs on this terminal and gets Ctrl-C; with -i=false it has neither a terminal nor a stdin.\n" +
+			"Otherwise the command has the stdin of exec only with -i. Without a terminal, Ctrl-C ends exec, and exec sends the command a signal to end.\n" +
+			"On Kubernetes and over ssh exec can send no signal without a terminal: there the command continues.",
 		Example: "  rayctl exec -- nvidia-smi\n  rayctl exec dev --node trainer-1 -- df -h /tmp\n  rayctl exec dev                      # a shell on the head's node\n  rayctl exec dev -i -- python < a.py",
 		Args:    a.AtMost(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -78,7 +79,7 @@ func runExec(ctx context.Context, a *app.App, o *execOptions) error {
 	if o.stdin {
 		request.Stdin = a.In
 	}
-	if o.tty && !request.TTY { // no input is possible
+	if o.tty && !request.TTY { // the command gets no input from a terminal
 		a.UI.Note("-t has no effect: it needs -i, and a terminal as stdin")
 	}
 	code, err := c.Launcher.Exec(ctx, c.ID, request)
@@ -88,8 +89,8 @@ func runExec(ctx context.Context, a *app.App, o *execOptions) error {
 	return app.ExitOrNil(code)
 }
 
-// commandOut is stdout for a command. A command that is a process of this machine (srun, ssh, or the command itself) gets the stream itself: it may be a
-// terminal, and that process reports a full disk itself.
+// commandOut is where a command's stdout goes: rayctl's own stdout as the file that it is, without driverio.Stdout around it, if the command has the terminal,
+// or is a process of this machine (srun, ssh, or the command itself). Such a process writes there itself, and reports a full disk itself.
 func commandOut(a *app.App, l launcher.Launcher, tty bool) io.Writer {
 	if out, ok := a.Out.(*driverio.Stdout); ok && (tty || spec.SubstrateOf(l.Name()).ExecHere) {
 		return out.Writer()

@@ -16,7 +16,7 @@ import (
 // listenLocal listens on loopback, for this user alone.
 func listenLocal(ctx context.Context, a *app.App, port int) (net.Listener, error) {
 	if port < 0 || port > 65535 {
-		return nil, app.UsageError("", "%d is not a port", port)
+		return nil, app.UsageError("choose a port up to 65535, or 0 for a free one", "%d is not a port", port)
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
-// topPause is between two looks of -w. The nodes' agents measure every 2.5 s.
+// topPause is the time between two queries of -w. The dashboard's agent on each node measures every 2.5 s.
 const topPause = 2 * time.Second
 
 type topOptions struct {
@@ -75,7 +75,7 @@ func runTop(ctx context.Context, a *app.App, o *topOptions) error {
 	}
 }
 
-// compareNodes has the head first, then the nodes by name.
+// compareNodes orders the head first, then the other nodes by name.
 func compareNodes(x, y dashboardclient.NodeLoad) int {
 	switch {
 	case x.Head == y.Head:
@@ -98,27 +98,27 @@ func printTop(a *app.App, o *topOptions, loads []dashboardclient.NodeLoad) error
 		return err
 	}
 	if o.watch && a.OutTTY {
-		fmt.Fprint(a.Out, "\x1b[H\x1b[2J") // the cursor to the upper left corner, the screen empty
+		fmt.Fprint(a.Out, "\x1b[H\x1b[2J") // moves the cursor to the upper left corner and clears the screen
 	}
 	return writeTop(a.Out, loads)
 }
 
-// writeTop writes a row for each node, and one for all if there are several.
+// writeTop writes a row for each node and, if there are several nodes, a row with the sums.
 func writeTop(w io.Writer, loads []dashboardclient.NodeLoad) error {
 	rows := [][]string{{"NODE", "CPUS", "CPU%", "GPUS", "GPU%", "MEMORY", "TASKS", "ACTORS"}}
 	var cpus, gpus dashboardclient.Usage
 	tasks, actors := 0, 0
 	for _, n := range loads {
 		rows = append(rows, []string{
-			terminal.OrDash(n.Name), held(n.Resources["CPU"]), measured(n.Measured, n.CPUPercent), held(n.Resources["GPU"]), gpuPercent(n.GPUs),
-			bytes(n.Memory), strconv.Itoa(n.Tasks), strconv.Itoa(n.Actors),
+			terminal.OrDash(n.Name), usedOf(n.Resources["CPU"]), measured(n.Measured, n.CPUPercent), usedOf(n.Resources["GPU"]), gpuPercent(n.GPUs),
+			usedGiB(n.Memory), strconv.Itoa(n.Tasks), strconv.Itoa(n.Actors),
 		})
 		cpus, gpus = plus(cpus, n.Resources["CPU"]), plus(gpus, n.Resources["GPU"])
 		tasks, actors = tasks+n.Tasks, actors+n.Actors
 	}
 	if len(loads) > 1 {
-		// On one machine each node measures the whole of it: a sum of that would be wrong.
-		rows = append(rows, []string{"all", held(cpus), "", held(gpus), "", "", strconv.Itoa(tasks), strconv.Itoa(actors)})
+		// Nodes on one machine each measure the whole machine, so a sum of what they measure would be wrong.
+		rows = append(rows, []string{"all", usedOf(cpus), "", usedOf(gpus), "", "", strconv.Itoa(tasks), strconv.Itoa(actors)})
 	}
 	return terminal.Table(w, rows)
 }
@@ -127,8 +127,8 @@ func plus(x, y dashboardclient.Usage) dashboardclient.Usage {
 	return dashboardclient.Usage{Used: x.Used + y.Used, Total: x.Total + y.Total}
 }
 
-// held is 1.5/2.
-func held(u dashboardclient.Usage) string {
+// usedOf formats used and total, such as 1.5/2.
+func usedOf(u dashboardclient.Usage) string {
 	if u.Total == 0 {
 		return "-"
 	}
@@ -152,8 +152,8 @@ func gpuPercent(gpus []dashboardclient.GPULoad) string {
 	return measured(len(gpus) > 0, sum/float64(max(len(gpus), 1)))
 }
 
-// bytes is 1.9/23.5 GiB.
-func bytes(u dashboardclient.Usage) string {
+// usedGiB formats used and total bytes, such as 1.9/23.5 GiB.
+func usedGiB(u dashboardclient.Usage) string {
 	if u.Total == 0 {
 		return "-"
 	}

@@ -18,11 +18,10 @@ import (
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/config"
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/filelock"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/sharedfile"
 	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/launcher/tail"
-	"github.com/rayctl/rayctl/launcher/wholefile"
 )
 
 // tunnelPorts are where a tunnel listens on this machine.
@@ -50,7 +49,7 @@ func openTunnel(ctx context.Context, a *app.App, c *app.Cluster, e *launcher.End
 	if err != nil {
 		return nil, err
 	}
-	lock, err := filelock.Try(path + ".lock")
+	lock, err := sharedfile.Try(path + ".lock")
 	if err != nil {
 		return nil, launcher.Fail(runstate.CodePermission, err, "make "+filepath.Dir(path)+" a directory that you may write", "the tunnel to %s cannot be made: %v", c.ID, err)
 	}
@@ -59,7 +58,7 @@ func openTunnel(ctx context.Context, a *app.App, c *app.Cluster, e *launcher.End
 		_ = os.Remove(path)
 		lock.Release()
 		if process, err = startTunnel(path, c, flags); err != nil {
-			return nil, launcher.Fail(runstate.CodeInternal, err, "", "the tunnel to %s cannot be started: %v", c.ID, err)
+			return nil, launcher.Fail(runstate.CodeInternal, err, "end processes that you do not need, and repeat the command", "the tunnel to %s cannot be started: %v", c.ID, err)
 		}
 	}
 	return awaitTunnel(ctx, c, path, process)
@@ -162,7 +161,7 @@ func runTunnel(ctx context.Context, a *app.App, selection *app.ConfigFlags, name
 	if err != nil {
 		return err
 	}
-	lock, err := filelock.Try(path + ".lock")
+	lock, err := sharedfile.Try(path + ".lock")
 	if err != nil || lock == nil {
 		return err // nil: another one is there
 	}
@@ -178,7 +177,7 @@ func runTunnel(ctx context.Context, a *app.App, selection *app.ConfigFlags, name
 	if err != nil {
 		return err
 	}
-	if err := wholefile.Write(path, data, 0o600); err != nil {
+	if err := sharedfile.Write(path, data, 0o600); err != nil {
 		return err
 	}
 	defer os.Remove(path)

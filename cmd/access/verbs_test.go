@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,6 +15,19 @@ import (
 
 // verbs are the commands of this package.
 var verbs = apptest.Tree(NewExec, NewPortForward, NewDashboard, NewEnv, NewTop)
+
+// TestPortForwardRefused: who may not reach the node is not told that the port reaches it.
+func TestPortForwardRefused(t *testing.T) {
+	const words = "you may not create pods/portforward in namespace default: ask for the role of `rayctl doctor`"
+	apptest.Run(t, verbs, func() launcher.Launcher {
+		l := (&apptest.Launcher{Ray: &apptest.Ray{}}).With("dev")
+		l.Closed = launcher.Fail(runstate.CodePermission, nil, "ask for the role of `rayctl doctor`", "you may not create pods/portforward in namespace default")
+		return l
+	}, []apptest.Line{
+		{Args: "port-forward dev :8000", Code: runstate.CodePermission, Err: words, Unsaid: "reaches"},
+		{Args: "port-forward dev --node head-0 :8000", Code: runstate.CodePermission, Err: words, Unsaid: "reaches"},
+	})
+}
 
 // TestLines: command lines of exec, port-forward, dashboard and env.
 func TestLines(t *testing.T) {
@@ -53,7 +67,7 @@ func TestLines(t *testing.T) {
 		{Args: "top queued", Code: runstate.CodeUnreachable, Err: "cluster queued is not ready yet"},
 		{Args: "top a b", Code: runstate.CodeUsage, Err: "`rayctl top` takes one name"},
 		{Args: "dashboard dev", Interrupt: true, Out: "http://127.0.0.1:", Err: "the dashboard of dev, until Ctrl-C"},
-		{Args: "dashboard dev --port 99999", Code: runstate.CodeUsage, Err: "99999 is not a port"},
+		{Args: "dashboard dev --port 99999", Code: runstate.CodeUsage, Err: "99999 is not a port: choose a port up to 65535, or 0 for a free one"},
 		{Args: "dashboard dev --port x", Code: runstate.CodeUsage, Err: `--port: "x" is not valid: it is --port PORT (local PORT (default: a free one))`},
 		{Args: "dashboard queued", Code: runstate.CodeUnreachable, Err: "cluster queued is not ready yet: `rayctl status -w queued` shows when"},
 		{Args: "dashboard old", Code: runstate.CodeSpec, Err: "cluster old has ended (succeeded): `rayctl logs old` shows its output"},
@@ -61,6 +75,7 @@ func TestLines(t *testing.T) {
 		{Args: "env dev", Out: "export RAY_AUTH_MODE=token\nexport RAY_AUTH_TOKEN_PATH="},
 		{Args: "env dev --python", Out: "import os, sys\nif \"ray\" in sys.modules: raise RuntimeError(\"Ray is imported already"},
 		{Args: "env dev --shell python", Out: "os.environ[\"RAY_AUTH_MODE\"] = \"token\"\nos.environ[\"RAY_AUTH_TOKEN_PATH\"] = \"/"},
+		{Args: "env dev --python", Out: "# pip install 'ray[default]"},
 		{Args: "env old --python", Code: runstate.CodeSpec, Err: "cluster old has ended"},
 		{Args: "env --unset --python", Out: "os.environ.pop(name, None)\n"},
 		{Args: "env dev --shell fish", Out: "set -gx RAY_AUTH_MODE token\n"},
@@ -104,18 +119,43 @@ func TestDashboardPort(t *testing.T) {
 	})
 }
 
-// TestPythonVariables: Python reads back each value.
+// TestPythonVariables: Python reads back each value, and says where Ray is if it has none.
 func TestPythonVariables(t *testing.T) {
 	const hostile = "/a b/'\"\\\n$(x) ä\U0001F600\t{}%s"
 	var lines strings.Builder
-	if err := printVars(&lines, inPython, map[string]string{"RAY_AUTH_TOKEN_PATH": hostile, envTools: "/bin"}); err != nil {
+	if err := printVars(&lines, inPython, map[string]string{"RAY_AUTH_TOKEN_PATH": hostile, envTools: "/bin"}, ownRay("dev", hostile, "2.60.0")); err != nil {
 		t.Fatal(err)
 	}
-	for ray, want := range map[string]string{"pass": hostile, "sys.modules['ray'] = sys": "RuntimeError: Ray is imported already"} {
-		c := exec.Command("python3", "-c", "import sys; sys.stdout.reconfigure(encoding='utf-8'); "+ray+"; exec(sys.argv[1]); print(os.environ['RAY_AUTH_TOKEN_PATH'])", lines.String())
-		c.Env = append(os.Environ(), "PYTHONUTF8=1")
-		if out, err := c.CombinedOutput(); !strings.Contains(string(out), want) {
-			t.Errorf("%v: %s", err, out)
+	const none, some = "import importlib.util; importlib.util.find_spec = lambda name: None", "import importlib.util; importlib.util.find_spec = lambda name: 1"
+	for _, c := range []struct {
+		ray, want, unsaid string
+	}{
+		{some, hostile, "has no Ray"},
+		{none, ") has no Ray: " + hostile + "/python has the cluster's Ray; another Python of the same minor version needs pip install 'ray[default]==2.60.0'\n", "Traceback"},
+		{none, "\n" + hostile, "Traceback"},
+		{"sys.modules['ray'] = sys", "RuntimeError: Ray is imported already", "has no Ray"},
+	} {
+		p := exec.Command("python3", "-c", "import sys; sys.stdout.reconfigure(encoding='utf-8'); "+c.ray+"; exec(sys.argv[1]); print(os.environ['RAY_AUTH_TOKEN_PATH'])", lines.String())
+		p.Env = append(os.Environ(), "PYTHONUTF8=1")
+		out, err := p.CombinedOutput()
+		said := strings.ReplaceAll(string(out), lines.String(), "")
+		if !strings.Contains(said, c.want) || strings.Contains(said, c.unsaid) {
+			t.Errorf("%s: %v: %s", c.ray, err, out)
+		}
+	}
+}
+
+// TestOwnRay: what another Python needs is said as far as it is known.
+func TestOwnRay(t *testing.T) {
+	tools := filepath.Join(t.TempDir(), "[a]*")
+	apptest.WriteFiles(t, tools, map[string]string{"python": "", "python3": "", "python3.11": "", "python3.11-config": ""})
+	for _, c := range []struct{ tools, version, want string }{
+		{tools, "2.60.0", tools + "/python has the cluster's Ray; another Python 3.11 needs pip install 'ray[default]==2.60.0'"},
+		{"", "2.60.0", "pip install 'ray[default]==2.60.0' in the minor version of Python that `rayctl exec dev -- python -V` shows"},
+		{"", "", "pip install 'ray[default]' in the minor"},
+	} {
+		if got := ownRay("dev", c.tools, c.version); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
 }

@@ -16,6 +16,8 @@ import (
 type options struct {
 	config app.ConfigFlags
 	needs  Needs
+	gpus   int            // of a node; -1: nobody said it
+	loaded *config.Loaded // the cluster file, if the needs come from one
 	output app.Output
 }
 
@@ -44,8 +46,9 @@ func New(a *app.App) *cobra.Command {
 		Use:   "advise [-f FILE | flags]",
 		Short: "Advise on Slurm or Kubernetes and the launcher for your work",
 		Long: "advise says which control plane fits your work, whether a gang scheduler is required, and which launcher and cluster file rayctl then needs, with the reasons.\n" +
-			"Without flags it goes by the cluster file, or asks on a terminal. It connects to nothing and writes nothing.",
-		Example: "  rayctl advise\n  rayctl advise --nodes 16 --tightly-coupled --bare-metal\n  rayctl advise --nodes 8 --python-native --multi-tenant -o json\n  rayctl advise -f rayctl.yaml",
+			"Without flags it goes by the cluster file, or asks on a terminal. It ends with the `rayctl init` line that writes the files. It looks for the launcher in your\n" +
+			"profiles, for sinfo and in the kubeconfig, asks Slurm or Kubernetes for at most 2 s whether it answers, and writes nothing.",
+		Example: "  rayctl advise\n  rayctl advise --nodes 16 --gpus 8 --tightly-coupled --bare-metal\n  rayctl advise --nodes 8 --python-native --multi-tenant -o json\n  rayctl advise -f rayctl.yaml",
 		Args:    app.NoDash(0, "no arguments"),
 	}
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -53,6 +56,8 @@ func New(a *app.App) *cobra.Command {
 	}
 	o.config.AddSelection(c)
 	c.Flags().IntVar(&o.needs.Nodes, "nodes", 1, "number of nodes of one job: `N`")
+	c.Flags().IntVar(&o.gpus, "gpus", -1, "number of GPUs of a node: `N` (default: those of the file, else 8 where several nodes wait for each other, else 0)")
+	c.Flags().Lookup("gpus").DefValue = "0" // which help does not show
 	for _, q := range o.questions() {
 		c.Flags().BoolVar(q.answer, q.flag, false, q.usage)
 	}
@@ -70,11 +75,68 @@ func run(a *app.App, c *cobra.Command, o *options) error {
 	if o.needs.Nodes < 1 {
 		return app.UsageError("a job has at least one node", "--nodes: %d is not valid", o.needs.Nodes)
 	}
-	advice := For(o.needs)
+	if o.gpus < -1 || o.gpus == -1 && c.Flags().Changed("gpus") {
+		return app.UsageError("a node has 0 GPUs or more", "--gpus: %d is not valid", o.gpus)
+	}
+	advice, err := o.advise(a, c)
+	if err != nil {
+		return err
+	}
 	if done, err := o.output.Structured(a.Out, advice); done {
 		return err
 	}
 	return print(a, advice)
+}
+
+// advise is the whole answer: the rules', what is known of the site, the file and the lines that make it.
+func (o *options) advise(a *app.App, c *cobra.Command) (*Advice, error) {
+	advice := For(o.needs)
+	wanted, err := o.wish(&advice, c)
+	if err != nil {
+		return nil, err
+	}
+	profiles, err := config.Profiles(config.Options{Flags: o.config.Flags})
+	if err != nil {
+		a.UI.Note("your profiles are not considered: %s", app.Sentence(err))
+	}
+	site, flags := siteOf(c.Context(), a, advice.Launcher, o.loaded, profiles)
+	advice.Site = site
+	return &advice, advice.write(wanted, flags)
+}
+
+// wish is what the cluster file is to have: the file's sizes and keys, with what flags change, or those of the answers.
+func (o *options) wish(advice *Advice, c *cobra.Command) (wish, error) {
+	if o.loaded == nil {
+		if o.gpus < 0 {
+			o.gpus = 0
+			if advice.TightlyCoupled && advice.Nodes > 1 && !advice.Edge {
+				o.gpus = assumedGPUs
+				advice.because("%d GPUs of a node are assumed, because nobody said how many: --gpus N says it", assumedGPUs)
+			}
+		}
+		return wishOf(advice, o.gpus), nil
+	}
+	w, err := wishFrom(o.loaded, advice.Launcher)
+	if err != nil {
+		return w, err
+	}
+	if c.Flags().Changed("nodes") {
+		w.resize(o.needs.Nodes)
+	}
+	if o.gpus >= 0 {
+		w.setGPUs(o.gpus)
+	}
+	switch {
+	case o.loaded.Manifest != nil:
+		advice.because("the groups of a %s are not read: --nodes and --gpus say the sizes", o.loaded.Manifest.Kind)
+	case advice.Launcher != o.loaded.Spec.Launcher:
+		if advice.BareMetal {
+			w.takeWholeNodes(advice.Launcher)
+		}
+	case !o.given(c):
+		advice.because("the file is for this launcher already: `rayctl %s` launches it as it is", verbOf(o.loaded.Spec))
+	}
+	return w, nil
 }
 
 // learn finds the needs: flags win over the file that was named or found; without either a person is asked.
@@ -88,17 +150,18 @@ func (o *options) learn(a *app.App, c *cobra.Command) error {
 	case err != nil:
 		return err
 	case loaded.File != "":
+		o.loaded = loaded
 		o.fromFile(loaded.Spec, func(flag string) bool { return c.Flags().Changed(flag) })
 		return nil
 	case !a.InTTY || !a.ErrTTY:
-		return app.UsageError("give --nodes and what is true of "+o.flags()+", or -f with a cluster file", "there is nothing to go by")
+		return app.UsageError("give --nodes, --gpus and what is true of "+o.flags()+", or -f with a cluster file", "there is nothing to go by")
 	}
 	return o.ask(a)
 }
 
 // given reports whether one of the flags about needs was.
 func (o *options) given(c *cobra.Command) bool {
-	given := c.Flags().Changed("nodes")
+	given := c.Flags().Changed("nodes") || c.Flags().Changed("gpus")
 	for _, q := range o.questions() {
 		given = given || c.Flags().Changed(q.flag)
 	}
@@ -115,8 +178,9 @@ func (o *options) flags() string {
 
 // fromFile takes the needs from a cluster file, except those that flags set. What a file says nothing about stays false.
 func (o *options) fromFile(s *spec.ClusterSpec, set func(flag string) bool) {
-	gpuNodes := 0
-	for _, g := range s.NodeGroups() {
+	nodes, gpuNodes := 0, 0
+	for _, g := range workingGroups(s) {
+		nodes += g.Count
 		if g.GPUs > 0 {
 			gpuNodes += g.Count
 		}
@@ -125,7 +189,7 @@ func (o *options) fromFile(s *spec.ClusterSpec, set func(flag string) bool) {
 		TightlyCoupled: gpuNodes > 1 && s.IsGang(), BareMetal: s.Launcher == "slurm", LongLivedServices: s.Job.Entrypoint == "", PythonNative: true, Edge: s.Launcher == "local",
 	}
 	if !set("nodes") {
-		o.needs.Nodes = s.TotalNodes()
+		o.needs.Nodes = max(nodes, 1)
 	}
 	from := (&options{needs: found}).questions()
 	for i, q := range o.questions() {
@@ -142,24 +206,28 @@ func (o *options) ask(a *app.App) error {
 		given, _ := questions.Ask(text)
 		return strings.ToLower(given)
 	}
-	for question := "How many nodes has one job? [1] "; ; question = "Write a number, such as 8: " {
-		text := answer(question)
-		if n, err := strconv.Atoi(text); err == nil && n > 0 {
-			o.needs.Nodes = n
-		} else if text != "" {
-			continue
+	number := func(question string, least int, into *int) {
+		for ; ; question = "Write a number, such as 8: " {
+			text := answer(question)
+			if n, err := strconv.Atoi(text); err == nil && n >= least {
+				*into = n
+			} else if text != "" {
+				continue
+			}
+			return
 		}
-		break
 	}
+	number("How many nodes has one job? [1] ", 1, &o.needs.Nodes)
 	for _, q := range o.questions() {
 		text := answer(q.asked + " [y/N] ")
 		*q.answer = text == "y" || text == "yes"
 	}
+	number("How many GPUs has a node? Enter if you do not know it: ", 0, &o.gpus)
 	return questions.Err()
 }
 
 // print writes the answer for people.
-func print(a *app.App, advice Advice) error {
+func print(a *app.App, advice *Advice) error {
 	gang := "not required"
 	switch {
 	case advice.GangRequired:
@@ -172,6 +240,9 @@ func print(a *app.App, advice Advice) error {
 		rows = append(rows, []string{"besides", advice.Hybrid})
 	}
 	rows = append(rows, []string{"launcher", advice.Launcher})
+	if advice.Site != nil {
+		rows = append(rows, []string{"from here", advice.Site.Says})
+	}
 	if err := terminal.Table(a.Out, rows); err != nil {
 		return err
 	}
@@ -179,13 +250,17 @@ func print(a *app.App, advice Advice) error {
 	for _, reason := range advice.Reasons {
 		text += "  - " + reason + "\n"
 	}
-	text += "\nrayctl.yaml\n"
+	text += "\nrayctl.yaml has then\n"
 	for line := range strings.Lines(advice.ClusterFile) {
 		text += "  " + line
 	}
 	if _, err := fmt.Fprint(a.Out, text); err != nil {
 		return err
 	}
-	a.Next("`" + advice.Next + "`, then set these keys in its rayctl.yaml")
+	steps := []string{"`" + advice.Next + "`"}
+	if strings.Contains(advice.Launch, " --") { // else init says it
+		steps = append(steps, "`"+advice.Launch+"`")
+	}
+	a.Next(steps...)
 	return nil
 }

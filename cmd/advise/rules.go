@@ -19,7 +19,13 @@ const (
 	kubernetes = "kubernetes"
 	k3s        = "k3s"
 	ray        = "ray"
-	slurm      = "slurm"
+	slurm      = "slurm" // also the launcher
+)
+
+// Launchers besides it.
+const (
+	kuberay = "kuberay"
+	local   = "local"
 )
 
 // Words of the answer, as the guide has them.
@@ -39,8 +45,12 @@ type Advice struct {
 	GangRequired bool     `json:"gangRequired"` // a scheduler must start all nodes of a job or none
 	Launcher     string   `json:"launcher"`     // of rayctl
 	Reasons      []string `json:"reasons"`
-	ClusterFile  string   `json:"clusterFile"` // a rayctl.yaml to begin with
-	Next         string   `json:"next"`        // the command line that writes one
+	Site         *Site    `json:"site,omitempty"` // where the launcher would run it from here; nil: on this machine
+	ClusterFile  string   `json:"clusterFile"`    // the keys of rayctl.yaml that the advice is about
+	Next         string   `json:"next"`           // the command line that writes the files
+	Launch       string   `json:"launch"`         // the one that launches them, with the keys that the template does not take
+
+	template string
 }
 
 // For decides. Several nodes that wait for each other must start together: half of them would hold GPUs and do nothing. Slurm starts a job's nodes so by itself,
@@ -74,7 +84,7 @@ func For(n Needs) Advice {
 		}
 	}
 	if n.MultiTenant {
-		a.because("several teams share the machines: give each a queue with a quota (Volcano Queue, Kueue LocalQueue, Slurm account)")
+		a.because("several teams share the machines: give each a queue with a quota (Volcano Queue, Kueue LocalQueue, Slurm account), which kuberay.queue, a label or slurm.account of rayctl.yaml names")
 	}
 	a.launch()
 	return a
@@ -96,40 +106,24 @@ func (a *Advice) because(format string, args ...any) {
 	a.Reasons = append(a.Reasons, fmt.Sprintf(format, args...))
 }
 
-// launch adds what rayctl does for it.
+// launch adds what rayctl does for it: the launcher, and the template to begin with. The control plane is for all that runs on the machines; a single machine that
+// nobody shares runs rayctl's cluster without one.
 func (a *Advice) launch() {
-	a.Launcher = "kuberay"
-	if a.Primary == slurm {
-		a.Launcher = "slurm"
-	}
-	template := "basic"
+	a.Launcher = kuberay
 	switch {
-	case a.LongLivedServices && a.Launcher == "kuberay":
-		template = "serve"
+	case a.Primary == slurm:
+		a.Launcher = slurm
+	case a.Edge && a.Nodes == 1 && !a.MultiTenant:
+		a.Launcher = local
+		a.because("one machine needs no control plane for rayctl: the launcher local starts Ray on it, and where %s is on it, --launcher kuberay runs the same files in pods", k3s)
+	}
+	a.template = "basic"
+	switch {
+	case a.LongLivedServices && a.Launcher != slurm:
+		a.template = "serve"
+	case a.TightlyCoupled && a.PythonNative:
+		a.template = "train"
 	case a.TightlyCoupled:
-		template = "train"
+		a.template = "torchrun"
 	}
-	a.ClusterFile = clusterFile(a)
-	a.Next = "rayctl init " + template
-	if a.Edge && a.Nodes == 1 {
-		a.because("one machine needs no cluster: `launcher: local` runs the same file there, also without %s", k3s)
-	}
-}
-
-// clusterFile has the keys that the advice is about.
-func clusterFile(a *Advice) string {
-	text, head := "launcher: "+a.Launcher+"\n", "beside the head's pod"
-	switch {
-	case a.Launcher == "slurm":
-		text, head = text+"slurm: {exclusive: true} # partition and account of your site\n", "the head is on the first"
-	case a.MultiTenant:
-		text += "kuberay: {queue: my-team} # your team's queue\n"
-	}
-	if a.GangRequired || a.Launcher == "slurm" {
-		text += "gang: true # all nodes or none, as by default\n"
-	}
-	if a.Nodes > 1 {
-		text += fmt.Sprintf("workers: [{name: workers, replicas: %d, gpus: 8}] # %s\n", a.Nodes, head)
-	}
-	return text
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// TestGuide: the answer for each row of the decision guide that this project began with. Its rows of Ray on k3s leave the gang scheduler out although the guide's own
+// TestEachRowOfTheDecisionGuide: the answer for each row of the decision guide that this project began with. Its rows of Ray on k3s leave the gang scheduler out although the guide's own
 // rule requires one: they keep the control plane, get the scheduler, and the answer says so.
-func TestGuide(t *testing.T) {
+func TestEachRowOfTheDecisionGuide(t *testing.T) {
 	file, err := os.Open("testdata/decision-matrix.csv")
 	if err != nil {
 		t.Fatal(err)
@@ -60,15 +60,37 @@ func TestOtherSizes(t *testing.T) {
 	}
 }
 
-// TestClusterFiles: each file that is proposed is a valid one.
-func TestClusterFiles(t *testing.T) {
+// eachNeed calls do with every combination of needs.
+func eachNeed(do func(Needs)) {
 	for i := range 1 << 6 {
 		has := func(bit int) bool { return i>>bit&1 == 1 }
 		for _, nodes := range []int{1, 2, 100} {
-			a := For(Needs{nodes, has(0), has(1), has(2), has(3), has(4), has(5)})
-			if _, err := spec.Decode(strings.NewReader(a.ClusterFile), "rayctl.yaml"); err != nil {
-				t.Errorf("%+v: %v in\n%s", a.Needs, err, a.ClusterFile)
-			}
+			do(Needs{nodes, has(0), has(1), has(2), has(3), has(4), has(5)})
 		}
 	}
+}
+
+// TestClusterFiles: each file that is proposed is a valid one.
+func TestClusterFiles(t *testing.T) {
+	t.Chdir(t.TempDir())
+	eachNeed(func(n Needs) {
+		a := For(n)
+		if err := a.write(wishOf(&a, 4), nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := spec.Decode(strings.NewReader(a.ClusterFile), "rayctl.yaml"); err != nil {
+			t.Errorf("%+v: %v in\n%s", a.Needs, err, a.ClusterFile)
+		}
+	})
+}
+
+// TestReasonsAgreeWithTheLauncher: one machine at the edge that nobody shares gets the launcher local, and only then a reason speaks of it.
+func TestReasonsAgreeWithTheLauncher(t *testing.T) {
+	eachNeed(func(n Needs) {
+		a := For(n)
+		says := strings.Contains(strings.Join(a.Reasons, "\n"), "the launcher local")
+		if is := a.Launcher == "local"; is != says || is != (n.Edge && n.Nodes == 1 && !n.MultiTenant) {
+			t.Errorf("%+v: launcher %s, because %q", n, a.Launcher, a.Reasons)
+		}
+	})
 }

@@ -1,5 +1,6 @@
 // Package app holds the code that rayctl's verbs share: the App with the process's streams and the function that opens a launcher, the loaded
-// configuration, the cluster of a command and the connection to its dashboard, the flag -o, errors and exit codes. It imports no launcher:
+// configuration, the cluster of a command and the connection to its dashboard (with the variables of `ray job`, rayclient.go), the phases of a cluster that they
+// show (watcher.go), the flag -o, errors, exit codes and the end of a driver or job (driverend.go, jobend.go). It imports no launcher:
 // App.Launchers opens them, and tests replace that function.
 package app
 
@@ -31,28 +32,29 @@ type App struct {
 	// Notify is signal.Notify.
 	Notify    func(chan<- os.Signal, ...os.Signal)
 	Launchers map[string]NewLauncher
-	// Release is the tag of this build's release, such as v0.1.0; "": it is of none.
-	Release string
+	// Source is what this program was built from: the tag of a release, such as v0.1.0, or a whole commit; "": not known.
+	Source string
 
-	// ErrorFile takes the error of the command as JSON, for a program that calls rayctl; "": none does.
+	// ErrorFile is the path to which the command writes its error as JSON, for a program that calls rayctl; "": it writes none.
 	ErrorFile string
 
 	Verbose    bool
 	UI         *terminal.UI
 	args       []string       // the command line
-	filesNamed bool           // the files in force were printed
-	helpAll    bool           // the help is to show rare flags
+	filesNamed bool           // the names of the configuration files that apply were printed
+	helpAll    bool           // the help shows rare flags, too
+	sent       *Sent          // by this command, for its job
 	parsed     bool           // the command line was valid: errors from here on are not usage errors
-	handedOn   atomic.Bool    // Ctrl-C is for a command that runs on this terminal
-	telling    sync.WaitGroup // pending warning about a failed stdout
+	handedOn   atomic.Bool    // a command that rayctl started has the terminal: Ctrl-C is for that command, not for rayctl
+	telling    sync.WaitGroup // a warning that stdout failed is being printed
 }
 
-// Logger is the log of -v: every step on stderr.
+// Logger is the log of -v, which prints every step on stderr. Without -v it discards everything.
 func (a *App) Logger() *slog.Logger {
 	if !a.Verbose {
 		return slog.New(slog.DiscardHandler)
 	}
-	bare := func(groups []string, attr slog.Attr) slog.Attr { // the lines are for people: without time and level
+	bare := func(groups []string, attr slog.Attr) slog.Attr { // people read the lines, so time and level are left out
 		if len(groups) == 0 && (attr.Key == slog.TimeKey || attr.Key == slog.LevelKey) {
 			return slog.Attr{}
 		}
@@ -81,17 +83,18 @@ func (a *App) Action(run func(ctx context.Context) error) func(*cobra.Command, [
 		}()
 		err := run(ctx)
 		var told *launcher.ExitError
-		if err != nil && Interrupted(ctx) && (!errors.As(err, &told) || told.Code != runstate.CodeInterrupted) { // the interrupt needs no message
+		if err != nil && Interrupted(ctx) && (!errors.As(err, &told) || told.Code != runstate.CodeInterrupted) { // whoever interrupted the command needs no message
 			return Exit(runstate.CodeInterrupted)
 		}
 		return err
 	}
 }
 
-// HandOn leaves this terminal's keys to a command that runs on it: Ctrl-C and Ctrl-\ also signal that command.
+// HandOn leaves Ctrl-C and Ctrl-\ to a command that rayctl runs on this terminal: the terminal sends both signals to that command and to rayctl, which from now on
+// ignores them.
 func (a *App) HandOn() {
 	a.handedOn.Store(true)
-	a.Notify(make(chan os.Signal, 1), syscall.SIGQUIT) // by default Go crashes on it
+	a.Notify(make(chan os.Signal, 1), syscall.SIGQUIT) // otherwise SIGQUIT would end rayctl with a stack trace
 }
 
 // Interrupted reports whether ctx was ended by a signal.

@@ -10,9 +10,7 @@ import (
 	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
-	"github.com/rayctl/rayctl/cmd/app/words"
 	"github.com/rayctl/rayctl/launcher/spec"
-	"github.com/rayctl/rayctl/launcher/spec/nearest"
 )
 
 // UnknownCommand suggests the nearest command.
@@ -36,7 +34,7 @@ func NearCommand(c *cobra.Command, word string) string {
 		}
 	}
 	c.SuggestionsMinimumDistance = 1
-	return cmp.Or(nearest.Of(word, names), First(c.SuggestionsFor(word)))
+	return cmp.Or(spec.Nearest(word, names), First(c.SuggestionsFor(word)))
 }
 
 // Repository is where the documents are.
@@ -62,14 +60,14 @@ func CITemplate(name string) (string, error) {
 	return "", UsageError(ciWay, "the CI system is not said")
 }
 
-// isClusterFile reports whether an argument that should be something else is a cluster file.
-func isClusterFile(word string) bool {
+// IsYAMLFile reports whether an argument is a YAML file by its name, as a cluster file or a config of Serve is; a cluster cannot have such a name.
+func IsYAMLFile(word string) bool {
 	return strings.HasSuffix(word, ".yaml") || strings.HasSuffix(word, ".yml")
 }
 
 // FileNotName refuses a cluster file that was given in place of a name.
 func FileNotName(c *cobra.Command, word string) error {
-	if !isClusterFile(word) {
+	if !IsYAMLFile(word) {
 		return nil
 	}
 	return UsageError("did you mean `"+c.CommandPath()+" -f "+shellescape.Quote(word)+"`?", "%q is a file, not a cluster's name", word)
@@ -92,24 +90,25 @@ func (a *App) place(root *cobra.Command, args []string) ([]string, error) {
 	if err != nil || c.DisableFlagParsing {
 		return args, nil //nolint:nilerr // cobra finds the same, and says it
 	}
-	fs := words.FlagsOf(c)
-	args = words.JoinTimes(fs, args)
-	kinds := words.Kinds(fs, args)
+	fs := flagsOf(c)
+	args = joinOptional(fs, args)
+	kinds := wordKinds(fs, args)
 	begin := commandBegins(c, args, kinds)
 	if begin < 0 {
 		return args, nil
 	}
 	a.args = args
-	known := slices.Contains(kinds[begin:], words.Flag)
-	others := slices.Contains(kinds[begin+1:], words.Unknown) || slices.Contains(kinds[begin+1:], words.Plain)
+	known := slices.Contains(kinds[begin:], flagWord)
+	others := slices.Contains(kinds[begin+1:], unknownWord) || slices.Contains(kinds[begin+1:], plainWord)
 	script := filepath.Ext(args[begin]) == ".py"
-	flags, command := words.Split(fs, args[begin:])
+	flags, command := splitWords(fs, args[begin:])
+	dir := lastValue(fs, slices.Concat(args[:begin], flags), "working-dir") // where the job begins, which is checked with it
 	unclear := ""
 	if script && known {
-		unclear = mayBeOf(args[begin], flags)
+		unclear = mayBeOf(filepath.Join(dir, args[begin]), flags)
 	}
 	switch {
-	case script && takesScript(c) && !isFile(args[begin]):
+	case script && takesScript(c) && dir == "" && !isFile(args[begin]):
 		return nil, UsageError("for one that only the nodes have, write `"+a.dashed(c, args[begin])+"`", "there is no file %s here", args[begin])
 	case known && (others || !script), script && !takesScript(c):
 		return nil, a.afterDash(c, args[begin])
@@ -145,15 +144,15 @@ func mayBeOf(script string, flags []string) string {
 }
 
 // commandBegins is the place of the first word of a user's command that is written without --; -1 if it is not clear that there is one.
-func commandBegins(c *cobra.Command, args []string, kinds []words.Kind) int {
+func commandBegins(c *cobra.Command, args []string, kinds []wordKind) int {
 	var plain []int
 	for i, kind := range kinds {
-		if kind == words.Plain {
+		if kind == plainWord {
 			plain = append(plain, i)
 		}
 	}
 	plain = plain[min(len(plain), len(strings.Fields(c.CommandPath()))-1):] // those before are the verb
-	if !takesCommand(c) || slices.Contains(kinds, words.Dash) || len(plain) == 0 {
+	if !takesCommand(c) || slices.Contains(kinds, dashWord) || len(plain) == 0 {
 		return -1
 	}
 	isScript := func(i int) bool { return filepath.Ext(args[i]) == ".py" }

@@ -13,8 +13,8 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/sharedfile"
 	"github.com/rayctl/rayctl/launcher/trust"
-	"github.com/rayctl/rayctl/launcher/wholefile"
 )
 
 // CacheDir is rayctl's directory for data that may be lost without harm. It is made if it does not exist.
@@ -54,7 +54,7 @@ func (a *App) TokenFile(c *Cluster, token string) (string, error) {
 	if old, err := os.ReadFile(path); err == nil && string(old) == token {
 		return path, nil
 	}
-	return path, wholefile.Write(path, []byte(token), 0o600)
+	return path, sharedfile.Write(path, []byte(token), 0o600)
 }
 
 // ForgetToken removes the files that `env` made for a cluster that has ended.

@@ -21,7 +21,7 @@ type Listed struct {
 	Status   launcher.Status
 }
 
-// List lists the clusters of several launchers. That one of them cannot list is an error only if nothing was found.
+// List lists rayctl's clusters of several launchers; ended: those that have ended, too. The failure of one launcher is an error only if the others list no cluster.
 func (a *App) List(ctx context.Context, ls []launcher.Launcher, ended bool) ([]Listed, error) {
 	var all []Listed
 	var errs []error
@@ -43,8 +43,12 @@ func (a *App) List(ctx context.Context, ls []launcher.Launcher, ended bool) ([]L
 	return all, nil
 }
 
-// choose selects one cluster: living before ended, the file's before others, the newest of the ended. An ended one is not meant in the directory of a cluster
-// file if another file launched it.
+// choose selects the cluster of a command that names none, and returns the reason for the choice as well:
+//  1. among the living clusters the one of the cluster file c (its name, or a run of it), else the only one; if there are several, the user must name one.
+//  2. if none lives, among the ended ones the newest of the cluster file, else the newest of all; but with a cluster file not one that another file launched,
+//     which elsewhere reports.
+//
+// howToName is the sentence that tells the user how to name a cluster.
 func choose(all []Listed, c *config.Loaded, howToName string, elsewhere func(name string) bool) (Listed, string, error) {
 	living := slices.DeleteFunc(slices.Clone(all), func(l Listed) bool { return l.Status.Phase.Ended() })
 	for _, part := range []struct {
@@ -59,7 +63,7 @@ func choose(all []Listed, c *config.Loaded, howToName string, elsewhere func(nam
 		}
 		found, ok := single(part.clusters, part.newest)
 		if ok && c.File != "" && found.Status.Phase.Ended() && elsewhere(found.Status.Name) {
-			return Listed{}, "", launcher.Fail(runstate.CodeSpec, launcher.ErrNotFound, "`rayctl run` or `rayctl up` makes one, and a name chooses another, such as "+found.Status.Name,
+			return Listed{}, "", launcher.Fail(runstate.CodeSpec, launcher.ErrNotFound, "`rayctl run` or `rayctl up` launches one; to choose another cluster, give its name, such as "+found.Status.Name,
 				"there is no cluster of %s (%s)", c.File, c.Spec.Name)
 		}
 		if ok {
@@ -72,7 +76,7 @@ func choose(all []Listed, c *config.Loaded, howToName string, elsewhere func(nam
 			return Listed{}, "", UsageError("", "More than one cluster matches: %s. %s", names(part.clusters), howToName)
 		}
 	}
-	return Listed{}, "", launcher.Fail(runstate.CodeSpec, launcher.ErrNotFound, "`rayctl up` or `rayctl run` makes one, and NAME chooses an ended one", "there is no cluster")
+	return Listed{}, "", launcher.Fail(runstate.CodeSpec, launcher.ErrNotFound, "`rayctl up` or `rayctl run` launches one; `rayctl ls -a` shows those that have ended", "there is no cluster")
 }
 
 func single(list []Listed, newest bool) (Listed, bool) {
@@ -97,7 +101,7 @@ func names(list []Listed) string {
 
 var runSuffix = regexp.MustCompile(`^-[a-z0-9]{5}$`)
 
-// RunOf reports whether a cluster's name is the file's, or that of one of its runs.
+// RunOf reports whether a cluster's name is the name in the cluster file, or the name of one of the file's runs.
 func RunOf(file, name string) bool {
 	rest, ok := strings.CutPrefix(name, runBase(file))
 	return name == file || (ok && runSuffix.MatchString(rest))

@@ -83,7 +83,7 @@ func CopyLog(ctx context.Context, w io.Writer, s *launcher.Status, open launcher
 		_, err := io.Copy(w, saved)
 		return err
 	}
-	id, begin := DriverOf(s, attempt)
+	id, begin := driverOf(s, attempt)
 	own := driverio.NewAttemptOutput(w, s.Job, id, begin, from)
 	if _, err := io.Copy(own, saved); err != nil {
 		return err
@@ -91,9 +91,9 @@ func CopyLog(ctx context.Context, w io.Writer, s *launcher.Status, open launcher
 	return own.Flush()
 }
 
-// DriverOf returns, for a run with a job, the submission id of an attempt's driver, and the offset in the attempt's saved log at which the driver's output begins
+// driverOf returns, for a run with a job, the submission id of an attempt's driver, and the offset in the attempt's saved log at which the driver's output begins
 // (LogBegin).
-func DriverOf(s *launcher.Status, attempt int) (id string, begin int64) {
+func driverOf(s *launcher.Status, attempt int) (id string, begin int64) {
 	id, begin = s.Job.SubmissionID, s.Job.LogBegin
 	for _, old := range s.Attempts {
 		if old.Attempt == attempt && old.SubmissionID != "" {
@@ -129,6 +129,18 @@ func (c *Cluster) Result(ctx context.Context) (*launcher.Result, error) {
 		c.result = r
 	}
 	return r, err
+}
+
+// Remade is the name of a standing cluster whose environment rayctl makes, so that jobs have other packages in it if the cluster is made again; "" for others.
+func (c *Cluster) Remade(ctx context.Context) string {
+	if c == nil || spec.SubstrateOf(c.Launcher.Name()).Environment == nil {
+		return ""
+	}
+	s, err := c.Launcher.Accepted(ctx, c.ID)
+	if err != nil || s.Job.Entrypoint != "" || spec.SubstrateOf(c.Launcher.Name()).Environment(s) == nil {
+		return ""
+	}
+	return string(c.ID)
 }
 
 // IsShared reports whether an argument is the path of a run that another user shares (job.shareDir). Names of clusters have no slash.

@@ -13,7 +13,6 @@ import (
 	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
-	"github.com/rayctl/rayctl/cmd/app/rayclient"
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
@@ -137,7 +136,7 @@ func (a *App) FromEnvironment(ctx context.Context, o *DashboardFlags) {
 	if o.Cluster != "" || o.Address != "" {
 		return
 	}
-	address, variable := rayclient.Address(a.Getenv)
+	address, variable := rayAddress(a.Getenv)
 	switch {
 	case address == "":
 		return
@@ -183,7 +182,7 @@ func (a *App) ConnectFound(ctx context.Context, o *DashboardFlags) (*Connection,
 		return c, nil, err
 	}
 	if o.Verify != "" {
-		return nil, nil, UsageError("leave it out: rayctl's own clusters need no certificates", "--verify applies to --address and %s only", rayclient.AddressVariable)
+		return nil, nil, UsageError("leave it out: rayctl's own clusters need no certificates", "--verify applies to --address and %s only", rayAddressVariable)
 	}
 	found, err := a.Find(ctx, FindOptions{Name: o.Cluster, Config: &o.Config})
 	if err != nil {
@@ -195,7 +194,7 @@ func (a *App) ConnectFound(ctx context.Context, o *DashboardFlags) (*Connection,
 
 // ConnectAddress connects to any dashboard by its URL, with the token and the headers that Ray's own tools would send.
 func (a *App) ConnectAddress(o *DashboardFlags) (*Connection, error) {
-	config, err := rayclient.Config(o.Address, o.variable, o.Verify, a.Getenv)
+	config, err := rayConfig(o.Address, o.variable, o.Verify, a.Getenv)
 	if err != nil {
 		return nil, err
 	}
@@ -277,7 +276,7 @@ func (o *DashboardFlags) FromArgument(args []string) error {
 		return nil
 	}
 	if o.Cluster != "" || o.Address != "" {
-		return UsageError("", "the cluster is given twice: %q and by a flag", args[0])
+		return UsageError("leave one of them out", "the cluster is given twice: %q and by a flag", args[0])
 	}
 	o.Cluster = args[0]
 	return nil

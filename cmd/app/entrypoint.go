@@ -67,7 +67,7 @@ func CheckProgram(command []string, job *spec.Job) error {
 	if err != nil || st.IsDir() {
 		return nil //nolint:nilerr // it may be there on the nodes
 	}
-	interpreter := map[string]string{".py": "python", ".sh": "sh"}[filepath.Ext(program)]
+	interpreter := interpreterOf(file)
 	switch {
 	case strings.Contains(program, "/") && st.Mode().Perm()&0o111 != 0, !strings.Contains(program, "/") && isProgram(program):
 		return nil
@@ -79,9 +79,9 @@ func CheckProgram(command []string, job *spec.Job) error {
 	return nil
 }
 
-// checkScript refuses a job whose script can only come from the packed working directory and is not in it. If the script may come from elsewhere, as from
-// job.prepare or from a directory of the nodes, it notes that it is not here.
-func (a *App) checkScript(j *spec.Job) error {
+// checkScript refuses a job whose script can only come from the packed working directory, or with here from this machine, and is not there. If the script may
+// come from elsewhere, as from job.prepare or from a directory of the nodes, it notes that it is not here.
+func (a *App) checkScript(j *spec.Job, here bool) error {
 	script := scriptOf(j.Entrypoint)
 	dir := cmp.Or(j.Cwd, j.WorkingDir)
 	if st, err := os.Stat(dir); script == "" || err != nil || !st.IsDir() {
@@ -90,12 +90,22 @@ func (a *App) checkScript(j *spec.Job) error {
 	if _, err := os.Stat(filepath.Join(dir, script)); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if j.Cwd == "" && j.Prepare == "" {
-		return launcher.Fail(runstate.CodeSpec, fs.ErrNotExist, "paths in the command are relative to it", "there is no file %s in the working directory %s, in which the job begins", script, dir)
+	hint := "write its path relative to that directory"
+	if near := nearFile(dir, script); near != "" {
+		hint = "did you mean " + near + "?"
+	}
+	switch {
+	case j.Cwd == "" && j.Prepare == "":
+		return launcher.Fail(runstate.CodeSpec, fs.ErrNotExist, hint, "there is no file %s in the working directory %s, in which the job begins", script, dir)
+	case here:
+		return launcher.Fail(runstate.CodeSpec, fs.ErrNotExist, hint, "there is no file %s in %s, in which the job begins", script, dir)
 	}
 	a.UI.Note("there is no file %s here in %s, in which the job begins", script, dir)
 	return nil
 }
+
+// shellLetters are those by which a word of a command is not a file's name as it is written.
+const shellLetters = "$*?~`'\"\\;|&<>(){}[]"
 
 // scriptOf is the script that an interpreter runs by a command, as a path relative to where the job begins; "" if the command may mean anything else.
 func scriptOf(command string) string {
@@ -107,7 +117,7 @@ func scriptOf(command string) string {
 	if words[1] == "-u" && len(words) > 2 {
 		script = words[2]
 	}
-	if filepath.Ext(script) != ".py" || filepath.IsAbs(script) || strings.ContainsAny(script, "$*?~`'\"\\;|&<>(){}[]") {
+	if filepath.Ext(script) != ".py" || filepath.IsAbs(script) || strings.ContainsAny(script, shellLetters) {
 		return ""
 	}
 	return script

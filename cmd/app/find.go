@@ -132,7 +132,7 @@ const rayJobPrefix = "raysubmit_"
 func IsJobID(arg string) bool { return arg != "" && spec.CheckName(arg) != nil }
 
 func (a *App) named(ctx context.Context, ls []launcher.Launcher, c *config.Loaded, name string) (*Cluster, error) {
-	if isClusterFile(name) {
+	if IsYAMLFile(name) {
 		return nil, UsageError("`-f "+shellescape.Quote(name)+"` chooses the cluster of that file", "%q is a file, not a cluster's name", name)
 	}
 	if strings.HasPrefix(name, rayJobPrefix) {

@@ -11,10 +11,10 @@ import (
 	"github.com/rayctl/rayctl/cmd/terminal"
 )
 
-// flagGroup is a part of a long list of flags.
+// flagGroup is one group of the flags in a long help text.
 type flagGroup struct {
 	title string
-	// everyday flags are in --help, rare ones only in --help-all and docs/commands.md. A command has some of them.
+	// Names of flags: --help shows everyday ones, only --help-all and docs/commands.md show the rare ones. A command need not have all of them.
 	everyday, rare []string
 }
 
@@ -30,7 +30,7 @@ var flagGroups = []flagGroup{
 	{"Site", []string{"cluster", "address", "launcher", "image", "python"}, []string{"ray-version", "context", "namespace", "slurm-host", "slurm-job", "verify"}},
 }
 
-// manyFlags is the number of flags from which on a list is shown in groups and without the rare ones.
+// manyFlags: a command with at least so many flags shows them in groups, and leaves out the rare ones.
 const manyFlags = 25
 
 const helpAll = "help-all"
@@ -83,12 +83,12 @@ func (a *App) flagHelp(c *cobra.Command) string {
 	return b.String()
 }
 
-// OptionalValues writes the value of a flag that need not have one as people know it, in the same width: cobra shows what stands for no value.
+// OptionalValues rewrites a flag with an optional value N as [=N], padded to the same width: cobra shows the value that the flag has without one.
 func OptionalValues(usages string) string {
 	return strings.ReplaceAll(usages, ` N[="1"]`, "[=N]    ")
 }
 
-// only are the flags of these names that a command has, in their order.
+// only returns the flags of fs with these names, in the order of the names.
 func only(fs *pflag.FlagSet, names []string) *pflag.FlagSet {
 	out := pflag.NewFlagSet("", pflag.ContinueOnError)
 	out.SortFlags = false

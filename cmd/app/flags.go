@@ -11,9 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/rayctl/rayctl/cmd/app/words"
+	"github.com/rayctl/rayctl/cmd/config"
 	"github.com/rayctl/rayctl/launcher/spec"
-	"github.com/rayctl/rayctl/launcher/spec/nearest"
 )
 
 // otherFlags are flags of other tools (docker, kubectl, Slurm, Ray) and the flags with that meaning here. A command names those that it has. What commands that make
@@ -131,12 +130,12 @@ func (a *App) flagError(c *cobra.Command, err error) error {
 
 // unknownFlags are the flags of a command line that the command does not have, each once and without a value.
 func unknownFlags(c *cobra.Command, args []string) (dashed []string) {
-	for i, kind := range words.Kinds(words.FlagsOf(c), args) {
+	for i, kind := range wordKinds(flagsOf(c), args) {
 		flag, _, _ := strings.Cut(args[i], "=")
 		if !strings.HasPrefix(flag, "--") {
 			flag = flag[:min(len(flag), 2)]
 		}
-		if kind == words.Unknown && !slices.Contains(dashed, flag) {
+		if kind == unknownWord && !slices.Contains(dashed, flag) {
 			dashed = append(dashed, flag)
 		}
 	}
@@ -145,6 +144,9 @@ func unknownFlags(c *cobra.Command, args []string) (dashed []string) {
 
 // rightFlag is the next step for an unknown flag: those with its meaning, the way without a flag, the nearest name, or the help.
 func rightFlag(c *cobra.Command, name string) string {
+	if way := config.UpWay(name); c.Name() == "up" && way != "" {
+		return "it starts no job: " + way
+	}
 	var found []string
 	for _, other := range otherFlags[name] {
 		if f := c.Flags().Lookup(other); f != nil {
@@ -169,7 +171,7 @@ func rightFlag(c *cobra.Command, name string) string {
 			names = append(names, f.Name)
 		}
 	})
-	if near := nearest.Of(name, names); near != "" && len(name) > 1 {
+	if near := spec.Nearest(name, names); near != "" && len(name) > 1 {
 		return "did you mean " + describedFlag(c.Flags().Lookup(near)) + "?"
 	}
 	return "`" + c.CommandPath() + " --help` lists its flags"
@@ -256,8 +258,11 @@ func isProgram(word string) bool {
 
 // afterDash is the error for a command that was written without --, with the whole command line as it should be.
 func (a *App) afterDash(c *cobra.Command, first string) error {
-	if isClusterFile(first) {
+	if IsYAMLFile(first) {
 		return UsageError("did you mean `"+c.CommandPath()+" -f "+shellescape.Quote(first)+"`?", "%q is a file, not a command", first)
+	}
+	if err := fromScript(first); err != nil {
+		return err
 	}
 	return UsageError(a.dashed(c, first), "Put the command after `--`")
 }
@@ -270,14 +275,14 @@ func (a *App) dashed(c *cobra.Command, first string) string {
 		if n := slices.Index(own, "--"); n >= 0 {
 			own, behind = own[:n], own[n+1:]
 		}
-		flags, others := words.Split(words.FlagsOf(c), own)
+		flags, others := splitWords(flagsOf(c), own)
 		before, command = slices.Concat(a.args[:i], flags), slices.Concat(others, behind)
 	}
 	if line := splitLine(first); line != nil {
 		command = append(line, command[1:]...)
 	}
-	if strings.HasSuffix(command[0], ".py") {
-		command = append([]string{"python"}, command...)
+	if interpreter := interpreterOf(command[0]); interpreter != "" && CheckProgram(command, &spec.Job{}) != nil || strings.HasSuffix(command[0], ".py") {
+		command = append([]string{interpreter}, command...)
 	}
 	return shellescape.QuoteCommand(slices.Concat([]string{c.Root().Name()}, before, []string{"--"}, command))
 }

@@ -28,6 +28,13 @@ func (o *ConfigFlags) AddSpec(c *cobra.Command) {
 	completeLauncher(c)
 }
 
+// AddUp adds the flags of a command that makes a cluster without a job.
+func (o *ConfigFlags) AddUp(c *cobra.Command) {
+	o.Flags = c.Flags()
+	config.AddUp(o.Flags)
+	completeLauncher(c)
+}
+
 func completeLauncher(c *cobra.Command) {
 	Complete(c, "launcher", cobra.FixedCompletions(config.Launchers(), cobra.ShellCompDirectiveNoFileComp))
 }
@@ -102,9 +109,4 @@ func (a *App) launcherNamed(name string, s *spec.ClusterSpec) (launcher.Launcher
 		return nil, UsageError(hint, "this rayctl has no %s launcher", name)
 	}
 	return construct(s, a.Logger())
-}
-
-// JobOfUp keeps of the job what applies to all jobs of the cluster.
-func JobOfUp(s *spec.ClusterSpec) spec.Job {
-	return spec.Job{Grace: s.Job.Grace, OutputDir: s.Job.OutputDir}
 }

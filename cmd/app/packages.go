@@ -3,22 +3,19 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/rayctl/rayctl/cmd/app/sizes"
-	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/dashboardclient/pack"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/spec/clientfiles"
+	"github.com/rayctl/rayctl/templates/workloads"
 )
 
 // Packages packs the job's directories and modules, and says what is sent. Without any it costs nothing.
@@ -29,6 +26,7 @@ func (a *App) Packages(j *spec.Job) func(context.Context) (*launcher.Packages, e
 			return nil, err
 		}
 		p.Tell("sent")
+		a.sent = &p.Sent
 		return p.Packages, nil
 	}
 }
@@ -130,18 +128,8 @@ type Packer struct {
 	packed   int // directories and modules so far
 }
 
-// Sent is what a job's packages have in them.
-type Sent struct {
-	Files   int            `json:"files"`
-	Bytes   int64          `json:"bytes"` // before compression
-	LeftOut []pack.LeftOut `json:"leftOut,omitempty"`
-}
-
 // ignoreGitignore is Ray's variable with which .gitignore files leave out nothing.
 const ignoreGitignore = "RAY_RUNTIME_ENV_IGNORE_GITIGNORE"
-
-// mostLeftOut is how many names a line has of what is left out.
-const mostLeftOut = 4
 
 // Tell says in one line what is sent and what is not.
 func (p *Packer) Tell(verb string) {
@@ -149,44 +137,6 @@ func (p *Packer) Tell(verb string) {
 		return
 	}
 	p.a.UI.Note("%s", verb+" "+p.Sent.String())
-}
-
-func (s *Sent) String() string {
-	text := fmt.Sprintf("%d files, %s", s.Files, terminal.Size(s.Bytes))
-	if s.Files == 1 {
-		text = "1 file, " + terminal.Size(s.Bytes)
-	}
-	for i, l := range s.LeftOut {
-		switch i {
-		case mostLeftOut:
-			return text + fmt.Sprintf(" and %d more", len(s.LeftOut)-i)
-		case 0:
-			text += "; left out by .gitignore: "
-		default:
-			text += ", "
-		}
-		text += leftOut(l)
-	}
-	return text
-}
-
-// leftOut is "data/ (3.1 GB)" or "*.ckpt (2)".
-func leftOut(l pack.LeftOut) string {
-	var details []string
-	if l.Count > 1 {
-		details = append(details, strconv.Itoa(l.Count))
-	}
-	switch size := terminal.Size(l.Bytes); {
-	case !strings.HasSuffix(l.Name, "/") || l.More && l.Bytes == 0: // a file, or nothing is known
-	case l.More:
-		details = append(details, "more than "+size)
-	default:
-		details = append(details, size)
-	}
-	if details == nil {
-		return l.Name
-	}
-	return l.Name + " (" + strings.Join(details, ", ") + ")"
 }
 
 // NewPacker makes a packer that has packed nothing yet.
@@ -229,6 +179,7 @@ func (p *Packer) Add(ctx context.Context, what, path string, do PackFunc) (strin
 		p.a.UI.Note("%s", note)
 	}
 	p.packed++
+	p.Sent.dirs = append(p.Sent.dirs, path)
 	p.Sent.Files += made.Files
 	p.Sent.Bytes += made.Bytes
 	p.Sent.LeftOut = append(p.Sent.LeftOut, made.LeftOut...)
@@ -240,8 +191,13 @@ func missing(what, path string, err error) error {
 	return launcher.Fail(runstate.CodeSpec, err, "paths are relative to the cluster file, those of flags to where you are", "the %s %s does not exist", what, path)
 }
 
-// CheckSent refuses a job whose working directory, modules or script are not here, before a cluster is started for it.
-func (a *App) CheckSent(j *spec.Job) error {
+// CheckLaunched is CheckSent for a job on a cluster of its own, of which it is known what it can have.
+func (a *App) CheckLaunched(s *spec.ClusterSpec) error { return a.checkSent(&s.Job, onlyHere(s)) }
+
+// CheckSent refuses a job whose working directory, modules or script are not here, before anything is begun for it.
+func (a *App) CheckSent(j *spec.Job) error { return a.checkSent(j, false) }
+
+func (a *App) checkSent(j *spec.Job, onlyHere bool) error {
 	if err := here("working directory", j.WorkingDir); err != nil {
 		return err
 	}
@@ -250,15 +206,33 @@ func (a *App) CheckSent(j *spec.Job) error {
 			return err
 		}
 	}
-	return a.checkScript(j)
+	a.warnScript(j)
+	return a.checkScript(j, onlyHere)
 }
 
-// CheckSizes refuses a job that wants more nodes or GPUs than the cluster file has.
+// CheckSizes refuses a job that wants more nodes or GPUs than the cluster file has, or that breaks a rule of its template.
 func CheckSizes(s *spec.ClusterSpec) error {
 	if d := sizes.Check(s); d != nil {
-		return launcher.Fail(runstate.CodeConfig, nil, "make them equal, or take them from RAYCTL_GPU_NODES and RAYCTL_GPUS_PER_NODE of the environment there", "%s", d)
+		return launcher.Fail(runstate.CodeSpec, nil, "make them equal, or take them from RAYCTL_GPU_NODES and RAYCTL_GPUS_PER_NODE of the environment there", "%s", d)
 	}
-	return nil
+	return CheckTemplate(s)
+}
+
+// CheckTemplate refuses sizes that break a rule of the job's template. For a cluster whose jobs come later, fewer nodes than a job names may be intended.
+func CheckTemplate(s *spec.ClusterSpec) error {
+	return sizesError(sizes.CheckTemplate(s))
+}
+
+// CheckServed is CheckTemplate for a config of Serve from a file with this name, and for a cluster that was started with accepted. The template is that of job.
+func CheckServed(job *spec.Job, accepted *spec.ClusterSpec, name string, config map[string]any) error {
+	return sizesError(sizes.CheckServed(job, accepted, name, config))
+}
+
+func sizesError(broken *workloads.ValueError) error {
+	if broken == nil {
+		return nil
+	}
+	return launcher.Fail(runstate.CodeSpec, nil, broken.Hint, "%s", broken.Msg)
 }
 
 // here refuses what is to be packed and does not exist.

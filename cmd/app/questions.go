@@ -13,7 +13,7 @@ type Questions struct {
 	out   io.Writer
 }
 
-// Questions are asked on stderr, because stdout is for the answer of the command.
+// Questions returns a Questions that asks on stderr and reads the answers from stdin; stdout is for the result of the command.
 func (a *App) Questions() *Questions { return &Questions{bufio.NewScanner(a.In), a.Err} }
 
 // Ask prints a question and returns the line that answers it, without the blanks around it, and whether there was a line.

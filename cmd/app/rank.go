@@ -1,15 +1,22 @@
 package app
 
 import (
+	"errors"
 	"io"
+	"strconv"
 
+	"github.com/rayctl/rayctl/cmd/config"
+	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/driverio"
+	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 // AllRanks is the value of --rank that shows the whole output.
 const AllRanks = -1
 
-// CheckRank refuses flags about ranks that mean nothing. possible: the command has the output of ranks as a whole.
+// CheckRank refuses a --rank (AllRanks: not given) or --rank-files (empty: not given) that has no meaning. possible is false if the caller knows that the job has
+// no ranks, or that it does not read the whole output.
 func CheckRank(rank int, files string, possible bool) error {
 	switch {
 	case rank < AllRanks:
@@ -17,12 +24,45 @@ func CheckRank(rank int, files string, possible bool) error {
 	case rank != AllRanks && files != "":
 		return UsageError("leave out one of them", "--rank shows one rank, and --rank-files writes the files of all")
 	case (rank != AllRanks || files != "") && !possible:
-		return UsageError("they need --each-node or job.launch, and the whole output: leave out --tail and --node", "--rank and --rank-files select nothing here")
+		return UsageError("", "--rank and --rank-files need a job with --each-node or job.launch, and cannot be combined with --tail or --node")
 	}
 	return nil
 }
 
-// OfRanks is where output goes of which only one rank's is shown, or in which the numbers of all ranks have colours. prepares: the output begins with that of job.prepare.
+// CheckRanks refuses ranks that the nodes cannot have, in the words of the command line where that has them.
+func CheckRanks(c *config.Loaded, l launcher.Launcher) error {
+	if !c.Spec.Job.Launch.On() {
+		return nil
+	}
+	_, err := l.Render(c.Spec)
+	var lacks *orders.RanksError
+	if !errors.As(err, &lacks) || c.Origins["job.launch.perNode"].Source != "--each-node" {
+		return err
+	}
+	hint := "choose a number that divides them"
+	if lacks.Key != "" {
+		hint = "give " + moreOf(c.Spec, lacks) + ", or a smaller number"
+	}
+	return UsageError(hint, "--each-node=%s: %s", c.Spec.Job.Launch.PerNode, lacks.Text)
+}
+
+// moreOf is the flag by which nodes get what they lack.
+func moreOf(s *spec.ClusterSpec, lacks *orders.RanksError) string {
+	amount := "N"
+	if lacks.Needed > 0 {
+		amount = strconv.Itoa(lacks.Needed)
+	}
+	switch {
+	case lacks.Group.Name == spec.HeadGroupName:
+		return "--set head." + lacks.Key + "=" + amount
+	case len(s.Workers) > 1:
+		amount = lacks.Group.Name + "=" + amount
+	}
+	return "--" + lacks.Key + "-per-worker " + amount
+}
+
+// OfRanks returns a writer to which a job's whole output can be written. It passes on to w only the given rank's output, or with AllRanks everything, where colors
+// gives the ranks' numbers colours. prepares: the output begins with that of job.prepare.
 func OfRanks(w io.Writer, rank int, prepares, colors bool) io.Writer {
 	switch {
 	case rank != AllRanks:

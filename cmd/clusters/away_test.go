@@ -52,8 +52,8 @@ func (l goesAway) Result(ctx context.Context, id launcher.ID) (*launcher.Result,
 
 func (goesAway) Searches(_ context.Context, where string) bool { return where == "here" }
 
-// TestAway: what this machine has seen end stays concluded while the substrate does not answer, with one word about that. Of nothing else an end is claimed.
-func TestAway(t *testing.T) {
+// TestEndedStaysEndedWhileUnreachable: what this machine has seen end stays concluded while the substrate does not answer, with one word about that. Of nothing else an end is claimed.
+func TestEndedStaysEndedWhileUnreachable(t *testing.T) {
 	const why = "the Kubernetes at x does not answer"
 	gone := map[string]string{"away": ""}
 	apptest.Run(t, verbs, func() launcher.Launcher { return goesAway{&apptest.Launcher{Code: 3, Output: "no\n"}} }, []apptest.Line{

@@ -25,10 +25,11 @@ type change struct {
 	id          launcher.ID
 	was, s      *spec.ClusterSpec
 	differences []spec.Difference
-	unrecorded  bool // there are none, but the keeper has taken another file since, whose client died
+	unrecorded  bool // differences is empty, but the keeper has applied another file than s, which its client did not record
 }
 
-// newChange compares the file with what the cluster has. What may not change is ErrConflict.
+// newChange compares s with the cluster file that the launcher has recorded for the cluster. The error is ErrConflict if a key differs that may not change while
+// the cluster lives.
 func newChange(ctx context.Context, a *app.App, l launcher.Launcher, s *spec.ClusterSpec) (*change, error) {
 	c := &change{a: a, l: l, id: launcher.ID(s.Name), s: spec.For(s, l.Name())}
 	was, err := l.Accepted(ctx, c.id)
@@ -37,13 +38,13 @@ func newChange(ctx context.Context, a *app.App, l launcher.Launcher, s *spec.Clu
 	}
 	c.was, c.differences = was, spec.Differences(was, c.s)
 	if len(c.differences) == 0 {
-		c.look(ctx)
+		c.compareWithKeeper(ctx)
 	}
 	return c, c.refuse()
 }
 
-// look compares with what the keeper has, if it answers.
-func (c *change) look(ctx context.Context) {
+// compareWithKeeper sets unrecorded, if the keeper answers: the record may have this file, and the keeper another one.
+func (c *change) compareWithKeeper(ctx context.Context) {
 	_ = c.a.AskKeeper(ctx, &app.Cluster{Launcher: c.l, ID: c.id}, func(k *keeper.Client) error {
 		st, err := k.State(ctx)
 		c.unrecorded = launcher.TookAnother(st, c.s)
@@ -51,7 +52,7 @@ func (c *change) look(ctx context.Context) {
 	})
 }
 
-// refuse names what differs and may not.
+// refuse returns ErrConflict with the keys that differ and may not change while the cluster lives; nil if there are none.
 func (c *change) refuse() error {
 	var fixed []string
 	for _, d := range c.differences {
@@ -63,15 +64,15 @@ func (c *change) refuse() error {
 		return nil
 	}
 	return launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "choose another name, or replace it with --recreate",
-		"a cluster named %s exists with another spec, and while it runs only %s may change (%s)", c.id, strings.Join(spec.ChangeableKeys(), ", "), spec.OwnAndYours(fixed))
+		"a cluster named %s exists with another spec, and while it runs only %s may change, but other keys differ (%s)", c.id, strings.Join(spec.ChangeableKeys(), ", "), spec.OwnAndYours(fixed))
 }
 
 // apply sends the changed file to the keeper, which applies all of it or nothing, and then records it. With check the keeper only reports whether it
 // could apply it.
 func (c *change) apply(ctx context.Context, check bool) error {
 	resizer, able := launcher.As[launcher.Resizer](c.l)
-	if able && (c.unrecorded || c.resized()) { // the RayCluster is not the keeper's: first all that may be refused, then the sizes
-		if _, err := c.ask(ctx, true); err != nil {
+	if able && (c.unrecorded || c.resized()) { // the keeper cannot change the RayCluster: it checks the file first, then the sizes are changed
+		if _, err := c.sendToKeeper(ctx, true); err != nil {
 			return err
 		}
 		was := c.was
@@ -82,7 +83,7 @@ func (c *change) apply(ctx context.Context, check bool) error {
 			return err
 		}
 	}
-	state, err := c.ask(ctx, check)
+	state, err := c.sendToKeeper(ctx, check)
 	if err != nil || check {
 		return err
 	}
@@ -95,8 +96,8 @@ func (c *change) apply(ctx context.Context, check bool) error {
 	return nil
 }
 
-// ask has the keeper take the file.
-func (c *change) ask(ctx context.Context, check bool) (state *runstate.State, err error) {
+// sendToKeeper has the keeper apply the file, or with check only report whether it could. It returns the keeper's state.
+func (c *change) sendToKeeper(ctx context.Context, check bool) (state *runstate.State, err error) {
 	order := orders.Change(c.s)
 	order.Check = check
 	err = c.a.AskKeeper(ctx, &app.Cluster{Launcher: c.l, ID: c.id}, func(k *keeper.Client) error {
@@ -124,7 +125,8 @@ func (c *change) changes(path string) bool {
 	return slices.ContainsFunc(c.differences, func(d spec.Difference) bool { return d.Path == path })
 }
 
-// upChanged is `up` of a cluster that lives with another file, for which Launch has refused it: what may change is applied.
+// upChanged is `up` of a living cluster which Launch has refused with ErrConflict, because the file differs from the cluster's. It applies the file if only keys
+// differ that may change.
 func upChanged(ctx context.Context, a *app.App, l launcher.Launcher, loaded *config.Loaded) error {
 	if onlyNamed(loaded) {
 		a.UI.Note("%s is there, with settings that are not the defaults: it stays as it is (`rayctl status -v %s` shows it)", loaded.Spec.Name, loaded.Spec.Name)
@@ -156,8 +158,8 @@ func onlyNamed(c *config.Loaded) bool {
 	return len(c.Files) == 0
 }
 
-// takenAgain is what changes where no difference is known.
-const takenAgain = "back to this file: its keeper had applied another one, which the record does not show"
+// takenAgain follows "changed" in messages where the record shows no difference (change.unrecorded).
+const takenAgain = "back to this file: another one had been applied to it, but was not recorded"
 
 // upPlan is the answer of `up --dry-run`.
 type upPlan struct {

@@ -20,7 +20,7 @@ import (
 	"github.com/rayctl/rayctl/cmd/clusters/dump"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/wholefile"
+	"github.com/rayctl/rayctl/launcher/sharedfile"
 )
 
 type debugDumpOptions struct {
@@ -39,8 +39,8 @@ func NewDebugDump(a *app.App, build string) *cobra.Command {
 		Use:   "debug-dump [NAME] [-o FILE]",
 		Short: "Collect what a maintainer needs about a cluster, without secrets",
 		Long: "debug-dump writes one archive about a cluster, living or ended: rayctl's version, state and result, the cluster file as it was launched, the keeper's orders and\n" +
-			"log, Ray's own logs of the nodes, and what Slurm knows of its jobs or Kubernetes of its objects. Of long texts it keeps the end. What cannot be had is a\n" +
-			"line of problems.txt in the archive. The output of your own program is not in it, unless you give --driver-log.\n" +
+			"log, Ray's own logs of the nodes, and what Slurm knows of its jobs or Kubernetes of its objects. Of a long text it keeps the end. For each part that cannot\n" +
+			"be read, problems.txt in the archive has a line. The output of your own program is not in the archive, unless you give --driver-log.\n" +
 			"Tokens, values of secrets, and what has the name or the form of a secret are replaced. Names of users, machines and directories, and your command stay:\n" +
 			"look at the archive before you send it.",
 		Example: "  rayctl debug-dump grpo-x1f3a\n  rayctl debug-dump dev -o dev.tar.gz --driver-log\n  rayctl debug-dump dev -o - | tar -tzf -",
@@ -104,7 +104,7 @@ func (o *debugDumpOptions) validate(a *app.App) error {
 	return nil
 }
 
-// refuseTaken refuses a file that is there.
+// refuseTaken refuses a file that exists, unless --force is given, or whose directory does not exist.
 func (o *debugDumpOptions) refuseTaken() error {
 	if o.file == "-" || o.force {
 		return nil
@@ -121,14 +121,14 @@ func (o *debugDumpOptions) refuseTaken() error {
 	return nil
 }
 
-// write writes the archive, which only the user may read. Without --force it never replaces a file, also one that somebody has made meanwhile.
+// write writes the archive, which only the user may read. Without --force it replaces no file, not even one that was made after refuseTaken looked.
 func (o *debugDumpOptions) write(a *app.App, packed []byte) error {
 	switch {
 	case o.file == "-":
 		_, err := a.Out.Write(packed)
 		return err
 	case o.force:
-		return wholefile.Write(o.file, packed, 0o600)
+		return sharedfile.Write(o.file, packed, 0o600)
 	}
 	file, err := os.OpenFile(o.file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -163,12 +163,12 @@ func (o *debugDumpOptions) tell(a *app.App, files []dump.File, problems int) {
 		a.UI.Note("%d parts could not be read: problems.txt in the archive names them", problems)
 	}
 	if !o.driverLog {
-		a.UI.Note("the output of your program is not in it: --driver-log adds its end")
+		a.UI.Note("the archive does not have the output of your program: --driver-log adds its last part")
 	}
 	if o.file == "-" {
-		a.UI.Note("look at it before you send it: what is secret was removed by its value, its name or its form, and nothing else")
+		a.UI.Note("look at the archive before you send it: rayctl removed only secrets that it recognized by value, name or form")
 		return
 	}
 	fmt.Fprintln(a.Out, o.file)
-	a.UI.Note("look at it before you send it, as secrets were removed only where their value, name or form is known: `tar -xzOf %s | less`", shellescape.Quote(o.file))
+	a.UI.Note("look at the archive before you send it, with `tar -xzOf %s | less`: rayctl removed only secrets that it recognized by value, name or form", shellescape.Quote(o.file))
 }

@@ -29,14 +29,14 @@ var dumps = apptest.Tree(func(a *app.App) *cobra.Command { return NewDebugDump(a
 // TestDebugDumpLines: command lines of debug-dump.
 func TestDebugDumpLines(t *testing.T) {
 	apptest.Run(t, dumps, func() launcher.Launcher { return (&apptest.Launcher{Output: "saved\n"}).With("dev", "old") }, []apptest.Line{
-		{Args: "debug-dump old", Out: "rayctl-debug-old-20260102-040405.tar.gz\n", Err: "the archive holds result.json, status.json, version.txt\nthe output of your program is not in it", Made: "rayctl-debug-old-20260102-040405.tar.gz"},
-		{Args: "debug-dump old -o x.tgz --driver-log", Out: "x.tgz\n", Err: "the archive holds driver.log, ", Unsaid: "is not in it", Made: "x.tgz"},
+		{Args: "debug-dump old", Out: "rayctl-debug-old-20260102-040405.tar.gz\n", Err: "the archive holds result.json, status.json, version.txt\nthe archive does not have the output of your program", Made: "rayctl-debug-old-20260102-040405.tar.gz"},
+		{Args: "debug-dump old -o x.tgz --driver-log", Out: "x.tgz\n", Err: "the archive holds driver.log, ", Unsaid: "does not have the output", Made: "x.tgz"},
 		{Args: "debug-dump dev -o x.tgz", Out: "x.tgz\n", Err: "1 parts could not be read: problems.txt in the archive names them\n", Made: "x.tgz"},
 		{Args: "debug-dump old -o x.tgz", Files: map[string]string{"x.tgz": "mine"}, Code: runstate.CodeUsage, Err: "x.tgz already exists: give --force, or another FILE with -o"},
 		{Args: "debug-dump old -o x.tgz --force", Files: map[string]string{"x.tgz": "mine"}, Out: "x.tgz\n", Made: "x.tgz"},
 		{Args: "debug-dump old -o no/x.tgz", Code: runstate.CodeUsage, Err: "-o: there is no directory no: make it first, or give another FILE"},
 		{Args: "debug-dump old -o json", Code: runstate.CodeUsage, Err: "debug-dump has no output format json: -o takes the archive's file"},
-		{Args: "debug-dump old -o -", Out: "\x1f\x8b", Err: "look at it before you send it"},
+		{Args: "debug-dump old -o -", Out: "\x1f\x8b", Err: "look at the archive before you send it"},
 		{Args: "debug-dump nosuch", Code: runstate.CodeSpec, Err: "no cluster named \"nosuch\""},
 		{Args: "debug-dump a b", Code: runstate.CodeUsage, Err: "one name"},
 	})

@@ -66,7 +66,7 @@ func runDoctor(ctx context.Context, a *app.App, o *doctorOptions) error {
 		printChecks(a, checks)
 	}
 	if failed > 0 {
-		return launcher.Fail(runstate.CodeConfig, nil, "", "%d of %d checks failed", failed, len(checks))
+		return launcher.Fail(runstate.CodeConfig, nil, "do what the failed checks say, then repeat `rayctl doctor`", "%d of %d checks failed", failed, len(checks))
 	}
 	return nil
 }

@@ -154,7 +154,7 @@ func runningJobs(s launcher.Status) (n int) {
 
 // end ends one cluster.
 func (o *downOptions) end(ctx context.Context, a *app.App, c *app.Cluster, before downState) error {
-	err := c.Launcher.Terminate(ctx, c.ID, launcher.End{Cause: "down", Message: "ended by rayctl down", Now: o.now})
+	err := c.Launcher.Terminate(ctx, c.ID, launcher.End{Cause: runstate.CauseDown, Message: "ended by rayctl down", Now: o.now})
 	switch {
 	case err != nil && app.Interrupted(ctx):
 		a.UI.Note("cluster %s is still ending", c.ID)
@@ -175,10 +175,10 @@ func (o *downOptions) end(ctx context.Context, a *app.App, c *app.Cluster, befor
 // chosenClusters lists the clusters to end.
 func chosenClusters(ctx context.Context, a *app.App, o *downOptions) ([]*app.Cluster, error) {
 	if len(o.names) > 0 && (o.all || len(o.labels) > 0) {
-		return nil, app.UsageError("", "give names, or --all, or -l, not several of them")
+		return nil, app.UsageError("give only one of them", "names, --all and -l cannot be combined")
 	}
 	if o.owner != ownerMe && !o.all && len(o.labels) == 0 {
-		return nil, app.UsageError("add --all", "--owner chooses among all clusters, or those of -l")
+		return nil, app.UsageError("add --all or -l", "--owner needs --all or -l, of whose clusters it chooses those of one owner")
 	}
 	if len(o.names) == 0 && !o.all && len(o.labels) == 0 {
 		c, err := a.Find(ctx, app.FindOptions{Config: &o.config, HowToName: "Choose one by its NAME, or all of yours with --all"})

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
@@ -67,7 +68,15 @@ func (o *extendOptions) arguments(args []string) error {
 		}
 	}
 	if len(args) > 1 {
+		if _, err := units.ParseDuration(args[1]); err == nil {
+			return app.UsageError("write `rayctl extend "+shellescape.QuoteCommand([]string{args[0], "+" + args[1]})+"`", "%q does not say whether the cluster ends later by it", args[1])
+		}
 		return app.UsageError("write it like +2h", "%q is not a duration by which the cluster ends later", args[1])
+	}
+	if len(args) == 1 && o.max == "" && o.by == "" && o.atMost == "" && o.idle == "" {
+		if _, err := units.ParseDuration(args[0]); err == nil {
+			return app.UsageError("`rayctl extend NAME +"+args[0]+"` lets a cluster end later by it", "%q is a duration, and no cluster's name", args[0])
+		}
 	}
 	o.name = app.First(args)
 	return nil

@@ -20,7 +20,8 @@ const evilStatus = "a\x1b[31mb\x1b]0;title\x07c\rd\x08e\u009b2Jf\u202eg\x7fh\xff
 func TestForeignText(t *testing.T) {
 	a, out, _ := apptest.New()
 	s := launcher.Status{Name: evilStatus, Labels: map[string]string{"l": evilStatus}, Phase: runstate.Ready, Nodes: []runstate.Node{{Name: evilStatus, Message: evilStatus}},
-		Reason: runstate.Reason{Message: evilStatus}, Job: &runstate.Job{Message: evilStatus}, Exit: &runstate.Exit{Message: evilStatus}, Timeline: []runstate.Event{{Message: evilStatus}}}
+		Reason: runstate.Reason{Message: evilStatus}, Job: &runstate.Job{Message: evilStatus}, Exit: &runstate.Exit{Message: evilStatus}, Timeline: []runstate.Event{{Message: evilStatus}}, Uncommitted: true,
+		Submissions: []runstate.Submission{{SubmissionID: evilStatus, State: runstate.JobPending, Entrypoint: evilStatus, WaitsFor: evilStatus}}}
 	for _, format := range []string{"", app.FormatWide, app.FormatName, app.FormatJSON} {
 		if err := printClusters(a, &lsOptions{output: app.Output{Format: format}}, []launcher.Status{s}); err != nil {
 			t.Fatal(err)

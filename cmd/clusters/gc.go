@@ -13,7 +13,6 @@ import (
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
 type gcOptions struct {
@@ -31,10 +30,11 @@ func NewGC(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "gc [--dry-run]",
 		Short: "Remove leftovers of killed processes, and old records",
-		Long: "gc removes leftovers of dead clients and killed keepers, ends those of your clusters that can never start or wait in vain (the queue limit has passed), and\n" +
-			"removes records whose lifetime.keep has passed since the end, and Python environments that were not used for 90 days. --older-than removes your records earlier; what drivers left in output directories stays,\n" +
-			"and so does what `rayctl history` knows of the runs, unless --history is given.\n" +
-			"It lists the environments that it keeps (about 1 GB each). --environments also removes those of them that no cluster uses.",
+		Long: "gc removes what dead clients and killed keepers left behind. It ends your clusters that can never start, or whose queue limit has passed. It removes records of\n" +
+			"clusters that ended longer than lifetime.keep ago, and Python environments that were not used for 90 days.\n" +
+			"--older-than removes your records earlier. The files that drivers wrote to output directories stay, and `rayctl history` still lists the runs, unless --history\n" +
+			"is given.\n" +
+			"gc lists the environments that it keeps (about 1 GB each). --environments removes all that no cluster uses.",
 		Example: "  rayctl gc --dry-run\n  rayctl gc --environments\n  rayctl gc --older-than 7d --dry-run",
 		Args:    app.NoDash(0, "no arguments"),
 		RunE:    a.Action(func(ctx context.Context) error { return runGC(ctx, a, o) }),
@@ -42,7 +42,8 @@ func NewGC(a *app.App) *cobra.Command {
 	o.config.AddSelection(c)
 	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "only show what would be removed")
 	c.Flags().BoolVar(&o.environments, "environments", false, "remove all Python environments that no cluster uses; they are made again when they are needed")
-	c.Flags().StringVar(&o.olderThan, "older-than", "", "remove also your records of what ended more than `TIME` ago, as in 7d; 0 is all of them")
+	c.Flags().StringVar(&o.olderThan, "older-than", "", "remove also your records of what ended before `TIME`, "+app.AgeUsage+"; 0 is all of them")
+	a.CompleteAge(c, "older-than")
 	c.Flags().BoolVar(&o.history, "history", false, "with --older-than: remove these runs also from the history on this machine")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML)
 	return c
@@ -61,7 +62,7 @@ func runGC(ctx context.Context, a *app.App, o *gcOptions) error {
 	if err != nil {
 		return err
 	}
-	age, err := o.age()
+	age, err := o.age(a)
 	if err != nil {
 		return err
 	}
@@ -106,22 +107,19 @@ func runGC(ctx context.Context, a *app.App, o *gcOptions) error {
 	return errors.Join(failed, noteEnvironments(ctx, a, ls, all, o.environments))
 }
 
-// age is that of --older-than; nil: it was not given.
-func (o *gcOptions) age() (*time.Duration, error) {
+// age is the value of --older-than; nil: the flag was not given.
+func (o *gcOptions) age(a *app.App) (*time.Duration, error) {
 	if o.olderThan == "" && o.history {
-		return nil, app.UsageError("add --older-than 0 for all of them, or --older-than 30d", "--history removes what --older-than chooses")
+		return nil, app.UsageError("add --older-than 0 for all runs, or --older-than 30d", "--history needs --older-than, which chooses the runs")
 	}
 	if o.olderThan == "" {
 		return nil, nil //nolint:nilnil // no age is no error
 	}
-	age, err := units.ParseDuration(o.olderThan)
-	if err != nil {
-		return nil, app.UsageError("", "--older-than: %v", err)
-	}
-	return &age, nil
+	age, err := a.Age("older-than", o.olderThan)
+	return &age, err
 }
 
-// oldRecords removes this user's records of what ended before that age. One that cannot be removed does not keep the others.
+// oldRecords removes this user's records of clusters that ended longer than age ago. If one cannot be removed, the others still are.
 func oldRecords(ctx context.Context, a *app.App, l launcher.Launcher, age time.Duration, dryRun bool) (removed []launcher.Collected, err error) {
 	list, err := l.List(ctx, launcher.Selector{All: true})
 	if err != nil {
@@ -143,7 +141,7 @@ func oldRecords(ctx context.Context, a *app.App, l launcher.Launcher, age time.D
 	return removed, errors.Join(failures...)
 }
 
-// appendNew adds what is not there yet: launchers of one machine have the same environments, which a dry run leaves there.
+// appendNew adds the entries of found that all does not have: launchers of one machine share their environments, and in a dry run each of them finds the same ones.
 func appendNew(all, found []launcher.Collected) []launcher.Collected {
 	for _, x := range found {
 		if !slices.ContainsFunc(all, func(y launcher.Collected) bool { return x.What == y.What && x.Name == y.Name }) {
@@ -153,7 +151,7 @@ func appendNew(all, found []launcher.Collected) []launcher.Collected {
 	return all
 }
 
-// noteEnvironments names the Python environments that are kept, and why. unwanted: all that nothing uses were to be removed.
+// noteEnvironments prints the Python environments that are kept, and why. unwanted: --environments was given.
 func noteEnvironments(ctx context.Context, a *app.App, ls []launcher.Launcher, removed []launcher.Collected, unwanted bool) error {
 	named := map[string]bool{}
 	for _, x := range removed {
@@ -178,7 +176,7 @@ func noteEnvironments(ctx context.Context, a *app.App, ls []launcher.Launcher, r
 	return nil
 }
 
-// whyKept is why an environment stays that was used last so long ago.
+// whyKept is the reason why gc keeps an environment. unused: the time since its last use.
 func whyKept(unused time.Duration, unwanted bool) string {
 	switch {
 	case !unwanted:

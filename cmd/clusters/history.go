@@ -16,7 +16,6 @@ import (
 	"github.com/rayctl/rayctl/launcher/driverio"
 	"github.com/rayctl/rayctl/launcher/history"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
 type historyOptions struct {
@@ -101,10 +100,10 @@ func NewHistory(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "history [NAME]",
 		Short: "List ended clusters: cause, time and cost",
-		Long: "history lists ended clusters whose record still exists, and those that this machine watched until their end or replaced. With NAME it lists only those with\n" +
+		Long: "history lists ended clusters whose record still exists, and others if rayctl on this machine watched their end or replaced them. With NAME it lists only those with\n" +
 			"that name, and the runs of a cluster file with that name. `rayctl logs NAME` shows the output of one whose record exists.",
 		Example: "  rayctl history\n" +
-			"  rayctl history grpo\n" +
+			"  rayctl history grpo --since 2026-11-23\n" +
 			"  rayctl history --limit 5 -o json",
 		Args: app.NoDash(1, "one name"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -115,7 +114,8 @@ func NewHistory(a *app.App) *cobra.Command {
 	}
 	o.config.AddSelection(c)
 	c.Flags().IntVarP(&o.limit, "limit", "n", 20, "at most `N`, the newest; 0 for all")
-	c.Flags().StringVar(&o.since, "since", "", "only what ended in the last `TIME`, as in 24h or 1w")
+	c.Flags().StringVar(&o.since, "since", "", "only what ended since `TIME`, "+app.AgeUsage)
+	a.CompleteAge(c, "since")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName, app.FormatWide)
 	return c
 }
@@ -125,9 +125,12 @@ func runHistory(ctx context.Context, a *app.App, o *historyOptions) error {
 	if err := o.output.Validate(); err != nil {
 		return err
 	}
-	since, err := o.age()
-	if err != nil {
-		return err
+	var since time.Duration
+	var err error
+	if o.since != "" {
+		if since, err = a.Age("since", o.since); err != nil {
+			return err
+		}
 	}
 	list, err := pastRuns(ctx, a, o)
 	if err != nil {
@@ -191,36 +194,33 @@ func runHistory(ctx context.Context, a *app.App, o *historyOptions) error {
 	return nil
 }
 
-// age is --since.
-func (o *historyOptions) age() (time.Duration, error) {
-	if o.since == "" {
-		return 0, nil
-	}
-	age, err := units.ParseDuration(o.since)
-	if err != nil {
-		return 0, app.UsageError("", "--since: %v", err)
-	}
-	return age, nil
-}
-
 // noteRecords tells of runs without a record, or whose record was not looked for.
 func noteRecords(a *app.App, list []history.Past) {
-	gone := 0
+	var gone []string
 	var elsewhere []string
 	for _, p := range list {
 		switch {
 		case p.Elsewhere != "":
 			elsewhere = append(elsewhere, p.Elsewhere)
 		case !p.Record:
-			gone++
+			gone = append(gone, p.Name)
 		}
 	}
-	if gone > 0 {
-		a.UI.Note("the records of %d of them do not exist any more, nor does their output", gone)
+	if len(gone) > 0 {
+		a.UI.Note("the records of these do not exist any more, nor does their output: %s", someOf(gone))
 	}
 	if n := len(elsewhere); n > 0 {
 		a.UI.Note("the records of %d of them were not looked for, because they are elsewhere (%s)", n, elsewhere[0])
 	}
+}
+
+// someOf names the first of a list.
+func someOf(names []string) string {
+	const most = 5
+	if n := len(names); n > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", n-most)
+	}
+	return strings.Join(names, ", ")
 }
 
 // totalNodeSeconds adds up those that are known.

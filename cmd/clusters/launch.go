@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
-	"github.com/rayctl/rayctl/cmd/app/driverend"
 	"github.com/rayctl/rayctl/cmd/config"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
@@ -51,7 +50,7 @@ func replace(ctx context.Context, a *app.App, l launcher.Launcher, s *spec.Clust
 		p.Packages = func(context.Context) (*launcher.Packages, error) { return made, nil }
 	}
 	id := launcher.ID(s.Name)
-	if err := l.Terminate(ctx, id, launcher.End{Cause: "down", Message: "replaced by --recreate"}); err != nil {
+	if err := l.Terminate(ctx, id, launcher.End{Cause: runstate.CauseDown, Message: "replaced by --recreate"}); err != nil {
 		return err
 	}
 	return forget(ctx, a, l, id)
@@ -115,7 +114,7 @@ func hintKilled(ui *terminal.UI, e runstate.Exit) {
 	const killed = 128 + int(syscall.SIGKILL)
 	ours := strings.Contains(e.Message, "Ray kill") || strings.Contains(e.Message, "memory") // the message has the reason
 	if e.Origin != runstate.OriginRayctl && e.Code == killed && !ours {
-		driverend.HintKilled(ui)
+		app.HintKilled(ui)
 	}
 }
 

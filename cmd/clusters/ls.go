@@ -40,8 +40,8 @@ func NewLs(a *app.App) *cobra.Command {
 	f := c.Flags()
 	f.StringArrayVarP(&o.labels, "selector", "l", nil, "only those with this label: `KEY=VALUE`")
 	f.BoolVarP(&o.all, "all", "a", false, "also list ended clusters whose record still exists")
-	f.StringVar(&o.owner, "owner", ownerAll, "only those of this `USER`, me, or all")
-	f.BoolVar(&o.others, "others", false, "also list Ray clusters that rayctl did not start")
+	f.StringVar(&o.owner, "owner", ownerAll, "of those listed, only those of this `USER`, me, or all")
+	f.BoolVar(&o.others, "others", false, "also list Ray clusters that rayctl did not start, and on Slurm the rayctl clusters of other users")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName, app.FormatWide)
 	return c
 }
@@ -143,7 +143,11 @@ func clusterRow(a *app.App, s launcher.Status) []string {
 	if !s.Ours {
 		name += notOurs(s)
 	}
-	return []string{name, s.Launcher, s.Phase.Word(), fmt.Sprintf("%d/%d", ready, wanted), terminal.OrDash(jobStates(s)), terminal.Ago(a.Now(), s.Created)}
+	phase := s.Phase.Word()
+	if s.Uncommitted {
+		phase = "Uncommitted"
+	}
+	return []string{name, s.Launcher, phase, fmt.Sprintf("%d/%d", ready, wanted), terminal.OrDash(jobStates(s)), terminal.Ago(a.Now(), s.Created)}
 }
 
 // reason is how a cluster ended, or why it is as it is.
@@ -151,10 +155,18 @@ func reason(s launcher.Status) string {
 	if s.Exit != nil {
 		return s.Exit.Sentence()
 	}
+	if s.Uncommitted {
+		return uncommitted(s)
+	}
 	if s.Unreachable != "" {
 		return strings.TrimSpace(s.Reason.Message + " [not reachable: " + s.Unreachable + "]")
 	}
 	return s.Reason.Message
+}
+
+// uncommitted is what can be done about a launch that its client has not finished.
+func uncommitted(s launcher.Status) string {
+	return "its client has not committed the launch, so it runs nothing: if that client has died, `rayctl down " + s.Name + "` removes it"
 }
 
 // jobStates are the state of the cluster's own job, or those of the jobs that were submitted to it: RUNNING; 2 RUNNING, 1 PENDING.

@@ -1,4 +1,5 @@
-// Package clusters has the verbs on whole clusters: run, up, down, ls, status, extend, gc, doctor and history.
+// Package clusters has the verbs on whole clusters: run, up, down, ls, status, extend, gc, doctor and history; what signals do to a run (signals.go), and
+// what is written about a run that has ended (reports.go).
 package clusters
 
 import (
@@ -14,10 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
-	"github.com/rayctl/rayctl/cmd/app/driverend"
-	"github.com/rayctl/rayctl/cmd/app/watcher"
-	"github.com/rayctl/rayctl/cmd/clusters/interrupt"
-	"github.com/rayctl/rayctl/cmd/clusters/report"
 	"github.com/rayctl/rayctl/cmd/config"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
@@ -31,7 +28,7 @@ type runOptions struct {
 	command     []string
 	disconnect  disconnectFlag
 	onInterrupt string
-	reports     report.Files
+	reports     reportFiles
 	detach      bool
 	recreate    bool
 	dryRun      bool
@@ -68,8 +65,8 @@ func NewRun(a *app.App) *cobra.Command {
 	o.config.AddSpec(c)
 	f := c.Flags()
 	o.disconnect.add(c, "2m if CI=true and not --detach, else never")
-	f.StringVar(&o.onInterrupt, "on-interrupt", interrupt.Ask, "what Ctrl-C and SIGTERM do: `ACTION` stop or detach (default: stop; Ctrl-C on a terminal asks)")
-	app.Complete(c, "on-interrupt", cobra.FixedCompletions([]string{interrupt.Stop, interrupt.Detach}, cobra.ShellCompDirectiveNoFileComp))
+	f.StringVar(&o.onInterrupt, "on-interrupt", interruptAsk, "what Ctrl-C and SIGTERM do: `ACTION` stop or detach (default: stop; Ctrl-C on a terminal asks)")
+	app.Complete(c, "on-interrupt", cobra.FixedCompletions([]string{interruptStop, interruptDetach}, cobra.ShellCompDirectiveNoFileComp))
 	o.reports.Add(c)
 	f.BoolVarP(&o.detach, "detach", "d", false, "return once the launch is committed, and print the run's name")
 	f.BoolVar(&o.recreate, "recreate", false, "with --name: replace the cluster or record of that name")
@@ -119,9 +116,9 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 		a.UI.Note("Starting run %s %s (%s)", a.UI.Paint(terminal.Bold, name), c.On(), c.Reason)
 	case s.SpecHash != spec.Hash(c.Spec): // the launch refuses the name and says why
 	case s.Phase.Ended():
-		a.UI.Note("Run %s ended at %s, and this is its record: another --name is a new run, and --recreate replaces this one; files in a job.outputDir of the cluster file stay", name, terminal.Stamp(a.Err, s.Since))
+		a.UI.Note("Run %s ended at %s, and this is its record: give another --name for a new run, or --recreate to replace this run; files in a job.outputDir of the cluster file stay", name, terminal.Stamp(a.Err, s.Since))
 	default:
-		a.UI.Note("Run %s exists since %s and is shown again: another --name is a new run", name, terminal.Stamp(a.Err, s.Created))
+		a.UI.Note("Run %s exists since %s and is shown again: give another --name for a new run", name, terminal.Stamp(a.Err, s.Created))
 	}
 	if a.Quiet && o.config.ExactName() == "" && !o.detach && o.output.Text() { // without which nobody could name the run that this command made
 		a.UI.Warn("%s", name)
@@ -138,9 +135,9 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 	}
 	a.RememberLaunch(c)
 	shown := app.OfRanks(o.output.Driver(a), o.rank, c.Spec.Job.Prepare != "", c.Spec.Job.Launch.On() && o.output.Text() && a.UI.ColorsOutput())
-	watch, output, driver := watcher.New(a.UI), driverend.New(shown), &interrupt.Grace{Time: time.Duration(*c.Spec.Job.Grace)}
+	watch, output, driver := app.NewWatcher(a.UI), app.NewDriverEnd(shown), &driverGrace{Time: time.Duration(*c.Spec.Job.Grace)}
 	watch.Allow(c.Spec.Job.Restarts)
-	actions := interrupt.Watch(ctx, a, o.onInterrupt, driver.Now)
+	actions := watchSignals(ctx, a, o.onInterrupt, driver.Now)
 	outcome, err := launcher.Run(ctx, l, c.Spec, payload, launcher.RunOptions{
 		Stdout: output, OnStatus: func(s launcher.Status) { driver.See(s); watch.See(s); fetch.See(ctx, s) }, Actions: actions,
 		OnRefused: refused(ctx, a, o, c.Spec), Detach: o.detach, Logger: a.Logger(),
@@ -152,7 +149,7 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 		return err
 	}
 	if outcome.Detached {
-		unread := interrupt.ReaderGone(a.Out)
+		unread := readerGone(a.Out)
 		if err := answerDetached(ctx, a, o, &app.Cluster{Launcher: l, ID: outcome.ID}); err != nil || !unread {
 			return err
 		}
@@ -161,7 +158,8 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 	fetched := fetch.Finish(untilAction(ctx, actions))
 	err = answerEnded(ctx, a, o, name, outcome, fetched)
 	if cause := outcome.Receipt.Exit.Cause; cause == runstate.CauseDriverFailed || cause == runstate.CausePrepareFailed {
-		output.HintMissing(a.UI, c.MakesEnvironment())
+		output.HintMissing(a.UI, app.Place{Kept: c.MakesEnvironment()})
+		a.HintLeftOut(output.MissingFiles())
 	}
 	return err
 }
@@ -170,7 +168,7 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 func answerEnded(ctx context.Context, a *app.App, o *runOptions, name string, outcome *launcher.Outcome, fetched error) error {
 	err := finishRun(ctx, a, o, outcome)
 	if fetched != nil && outcome.Receipt.Exit.Code == 0 {
-		return launcher.Fail(runstate.CodeOutputLost, fetched, "`rayctl cp "+name+": DIR` copies it, where it is still there", "the results of run %s were not fetched: %v", name, fetched)
+		return launcher.Fail(runstate.CodeOutputLost, fetched, "`rayctl cp "+name+": DIR` copies them as long as they exist", "the results of run %s were not fetched: %v", name, fetched)
 	} else if fetched != nil {
 		a.UI.Warn("the results of run %s were not fetched: %s", name, app.Sentence(fetched))
 	}
@@ -193,7 +191,7 @@ func untilAction(ctx context.Context, actions <-chan launcher.Action) context.Co
 
 // refused returns a function that accounts for a launch that failed before anything was begun.
 func refused(ctx context.Context, a *app.App, o *runOptions, s *spec.ClusterSpec) func(error) {
-	keep := report.RememberRefused(a, s)
+	keep := rememberRefused(a, s)
 	return func(err error) {
 		if rc := keep(err); rc != nil {
 			o.reportRefused(ctx, a, rc)
@@ -207,7 +205,7 @@ func (o *runOptions) reportUnread(ctx context.Context, a *app.App, began time.Ti
 		return
 	}
 	s := &spec.ClusterSpec{Name: cmp.Or(o.config.ExactName(), "run")}
-	o.reportRefused(ctx, a, report.Refused(s, began, err))
+	o.reportRefused(ctx, a, refusedReceipt(s, began, err))
 }
 
 // reportRefused writes what was asked for about a launch that failed. The command ends with the launch's own error.
@@ -218,7 +216,7 @@ func (o *runOptions) reportRefused(ctx context.Context, a *app.App, rc *launcher
 }
 
 func (o *runOptions) validate() error {
-	if !slices.Contains([]string{interrupt.Ask, interrupt.Stop, interrupt.Detach}, o.onInterrupt) {
+	if !slices.Contains([]string{interruptAsk, interruptStop, interruptDetach}, o.onInterrupt) {
 		return app.UsageError("it takes stop or detach", "--on-interrupt: %q is unknown", o.onInterrupt)
 	}
 	if o.recreate && o.config.ExactName() == "" {
@@ -261,7 +259,10 @@ func loadRun(a *app.App, o *runOptions) (*config.Loaded, launcher.Launcher, erro
 	if err := app.CheckProgram(o.command, &c.Spec.Job); err != nil {
 		return nil, nil, err
 	}
-	if err := a.CheckSent(&c.Spec.Job); err != nil {
+	if err := app.CheckCommand(c, o.command); err != nil {
+		return nil, nil, err
+	}
+	if err := a.CheckLaunched(c.Spec); err != nil {
 		return nil, nil, err
 	}
 	if err := app.CheckSizes(c.Spec); err != nil {
@@ -271,7 +272,10 @@ func loadRun(a *app.App, o *runOptions) (*config.Loaded, launcher.Launcher, erro
 		c.Spec.Name = app.RunName(c.Spec.Name)
 	}
 	l, err := a.Launcher(c)
-	return c, l, err
+	if err != nil {
+		return nil, nil, err
+	}
+	return c, l, app.CheckRanks(c, l)
 }
 
 // recorded shows a run that ended earlier under the name, if it has the same spec.
@@ -315,7 +319,7 @@ func answerDetached(ctx context.Context, a *app.App, o *runOptions, c *app.Clust
 	} else if o.detach || o.output.Format == app.FormatName {
 		fmt.Fprintln(a.Out, c.ID)
 	}
-	if interrupt.ReaderGone(a.Out) { // `rayctl run | head`
+	if readerGone(a.Out) { // `rayctl run | head`
 		a.UI.Note("The reader of the output (stdout) has ended. Detached; %s keeps running", c.ID)
 	} else {
 		a.UI.Note("Detached; %s keeps running", c.ID)
@@ -330,9 +334,9 @@ func finishRun(ctx context.Context, a *app.App, o *runOptions, outcome *launcher
 	rc := outcome.Receipt
 	a.RememberEnd(rc)
 	if !a.Quiet {
-		a.UI.Line(terminal.Clean(strings.TrimSuffix(report.Text(rc), "\n")))
+		a.UI.Line(terminal.Clean(strings.TrimSuffix(receiptText(rc), "\n")))
 	} else if rc.Exit.Code != 0 && rc.Exit.Origin != "driver" { // with -q this is the only message
 		a.UI.Warn("rayctl: %s %s", rc.Name, rc.Exit.Sentence())
 	}
-	return report.Answer(ctx, a, &o.reports, &o.output, outcome)
+	return answer(ctx, a, &o.reports, &o.output, outcome)
 }

@@ -61,7 +61,7 @@ func TestKilledDriver(t *testing.T) {
 	} {
 		a, _, stderr := apptest.New()
 		hintKilled(a.UI, c.exit)
-		if told := strings.Contains(stderr.String(), "If nobody killed it: the kernel ends a process with SIGKILL when memory runs out"); told != c.told {
+		if told := strings.Contains(stderr.String(), "If nobody killed the driver: the kernel ends a process with SIGKILL when memory runs out"); told != c.told {
 			t.Errorf("%+v: %q", c.exit, stderr)
 		}
 	}

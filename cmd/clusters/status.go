@@ -15,8 +15,6 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/app/served"
-	"github.com/rayctl/rayctl/cmd/app/watcher"
-	"github.com/rayctl/rayctl/cmd/clusters/report"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/driverio"
@@ -72,12 +70,16 @@ func runStatus(ctx context.Context, a *app.App, o *statusOptions) error {
 		_, err := fmt.Fprintln(a.Out, terminal.OneLine(s.Name))
 		return err
 	}
+	if rc == nil {
+		rc = receiptOf(ctx, c, s)
+	}
+	if gaps := missingOutput(s, rc); s.Job != nil && len(gaps) > 0 { // the record has them where the last status does not
+		job := *s.Job
+		job.Missing, s.Job = gaps, &job
+	}
 	now := served.Ask(ctx, a, c, s)
 	if done, err := o.output.Structured(a.Out, now); done || err != nil {
 		return err
-	}
-	if rc == nil {
-		rc = receiptOf(ctx, c, s)
 	}
 	return printStatus(a, a.Out, now, rc)
 }
@@ -163,7 +165,7 @@ func printChange(a *app.App, o *statusOptions, s launcher.Status, last string) e
 
 func changeLine(s launcher.Status) string {
 	ready, wanted := countNodes(s)
-	line := fmt.Sprintf("%s  %d/%d nodes", watcher.PhaseLine(s), ready, wanted)
+	line := fmt.Sprintf("%s  %d/%d nodes", app.PhaseLine(s), ready, wanted)
 	if states := jobStates(s); states != "" {
 		line += "  job " + states
 	}
@@ -196,7 +198,10 @@ func printStatus(a *app.App, w io.Writer, of served.Status, rc *launcher.Receipt
 	rows := [][]string{
 		{"name", s.Name},
 		{"launcher", s.Launcher + " " + s.Where},
-		{"phase", watcher.PhaseLine(s) + " (" + since(w, now, s) + ")"},
+		{"phase", app.PhaseLine(s) + " (" + since(w, now, s) + ")"},
+	}
+	if s.Uncommitted {
+		rows = append(rows, []string{"launch", uncommitted(s)})
 	}
 	if !s.Phase.Ended() {
 		rows = append(rows, []string{"nodes", fmt.Sprintf("%d of %d ready", ready, wanted)})
@@ -228,8 +233,14 @@ func printStatus(a *app.App, w io.Writer, of served.Status, rc *launcher.Receipt
 	if s.Output() != "" {
 		rows = append(rows, []string{"output", s.Output()})
 	}
+	for _, m := range missingOutput(s, rc) {
+		rows = append(rows, []string{"log", launcher.MissingOutput(m)})
+	}
 	for _, j := range s.Submissions {
 		rows = append(rows, []string{"job", fmt.Sprintf("%s %s %s", j.SubmissionID, j.State, terminal.Shorten(driverio.UserCommand(j.Entrypoint), false))})
+		if j.WaitsFor != "" {
+			rows = append(rows, []string{"waits for", j.WaitsFor})
+		}
 	}
 	if s.EndedSubmissions != nil {
 		rows = append(rows, []string{"ended jobs", endedJobs(s.EndedSubmissions)})
@@ -247,11 +258,22 @@ func printStatus(a *app.App, w io.Writer, of served.Status, rc *launcher.Receipt
 	}
 	if a.Verbose && len(s.GPUs) > 0 {
 		fmt.Fprintln(w)
-		if err := report.GPUTable(w, s.GPUs); err != nil {
+		if err := gpuTable(w, s.GPUs); err != nil {
 			return err
 		}
 	}
 	return printDetails(w, s, a.Verbose)
+}
+
+// missingOutput are the gaps of the saved output: of a living run so far, else as the receipt rc has them.
+func missingOutput(s launcher.Status, rc *launcher.Receipt) [][2]int64 {
+	if rc != nil {
+		return rc.Log.Missing
+	}
+	if s.Job != nil {
+		return s.Job.Missing
+	}
+	return nil
 }
 
 // since is how long a cluster has been in its phase, or when it ended.
@@ -306,14 +328,14 @@ func printDetails(w io.Writer, s launcher.Status, verbose bool) error {
 	elastic := slices.ContainsFunc(s.Groups, runstate.Group.Elastic)
 	if (elastic || verbose) && len(s.Groups) > 0 {
 		fmt.Fprintln(w)
-		if err := report.GroupTable(w, s.Groups); err != nil {
+		if err := groupTable(w, s.Groups); err != nil {
 			return err
 		}
 	}
 	others := slices.ContainsFunc(s.Allocations, func(a runstate.Allocation) bool { return a.Purpose != runstate.PurposeMain })
 	if others || verbose && len(s.Allocations) > 0 {
 		fmt.Fprintln(w)
-		if err := report.AllocationTable(w, s.Allocations); err != nil {
+		if err := allocationTable(w, s.Allocations); err != nil {
 			return err
 		}
 	}

@@ -14,9 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
-	"github.com/rayctl/rayctl/cmd/app/watcher"
-	"github.com/rayctl/rayctl/cmd/clusters/interrupt"
-	"github.com/rayctl/rayctl/cmd/clusters/report"
 	"github.com/rayctl/rayctl/cmd/config"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
@@ -58,7 +55,7 @@ func NewUp(a *app.App) *cobra.Command {
 			return runUp(c.Context(), a, o)
 		},
 	}
-	o.config.AddSpec(c)
+	o.config.AddUp(c)
 	o.disconnect.add(c, "never")
 	c.Flags().BoolVarP(&o.detach, "detach", "d", false, "return once the launch is committed")
 	c.Flags().BoolVar(&o.recreate, "recreate", false, "replace a cluster of that name")
@@ -101,8 +98,8 @@ func runUp(ctx context.Context, a *app.App, o *upOptions) error {
 		}
 	}
 	a.RememberLaunch(c)
-	actions := interrupt.Watch(ctx, a, interrupt.Stop, interrupt.NoDriver)
-	keep := report.RememberRefused(a, c.Spec)
+	actions := watchSignals(ctx, a, interruptStop, noDriver)
+	keep := rememberRefused(a, c.Spec)
 	opts := launcher.RunOptions{Actions: actions, OnRefused: func(err error) { keep(err) }, Detach: true, Logger: a.Logger()}
 	outcome, err := launcher.Run(ctx, l, c.Spec, payload, opts)
 	if errors.Is(err, launcher.ErrEnded) && worthless(ctx, l, id) {
@@ -160,7 +157,10 @@ func loadUp(a *app.App, o *upOptions) (*config.Loaded, launcher.Launcher, error)
 	if err := c.ReadPackages(false); err != nil {
 		return nil, nil, err
 	}
-	c.Spec.Job = app.JobOfUp(c.Spec)
+	if err := app.CheckTemplate(c.Spec); err != nil {
+		return nil, nil, err
+	}
+	c.Spec.Job = config.JobOfUp(c.Spec)
 	l, err := a.Launcher(c)
 	return c, l, err
 }
@@ -172,7 +172,7 @@ func untilReady(ctx context.Context, a *app.App, l launcher.Launcher, id launche
 	if err != nil {
 		return none, err
 	}
-	watch, offers := watcher.New(a.UI), launcher.NewOffers(l, id, a.Logger())
+	watch, offers := app.NewWatcher(a.UI), launcher.NewOffers(l, id, a.Logger())
 	ending := make(chan error, 2)
 	for {
 		select {
@@ -192,7 +192,7 @@ func untilReady(ctx context.Context, a *app.App, l launcher.Launcher, id launche
 				return none, app.Exit(runstate.CodeInterrupted)
 			}
 			go func() {
-				ending <- l.Terminate(ctx, id, launcher.End{Cause: "interrupted", Message: "up was interrupted", Now: action == launcher.StopNow})
+				ending <- l.Terminate(ctx, id, launcher.End{Cause: runstate.CauseInterrupted, Message: "up was interrupted", Now: action == launcher.StopNow})
 			}()
 		case err := <-ending:
 			if err != nil {

@@ -23,6 +23,9 @@ func file(text string) map[string]string { return map[string]string{"rayctl.yaml
 // plain has none of the optional abilities.
 type plain struct{ launcher.Launcher }
 
+// batch is a batch script that starts Ray by hand.
+const batch = "#!/bin/bash\n#SBATCH -N 2\nsrun -N 1 ray start --head\npython a.py\n"
+
 // TestRunLines: command lines of run.
 func TestRunLines(t *testing.T) {
 	apptest.Run(t, verbs, func() launcher.Launcher { return &apptest.Launcher{Output: "hello\n"} }, []apptest.Line{
@@ -31,8 +34,13 @@ func TestRunLines(t *testing.T) {
 		{Args: "run --name a a.py --lr 0.1 data --n=6 -o=1", Files: map[string]string{"a.py": ""}, Code: runstate.CodeUsage, Err: "rayctl run --name a -o=1 -- python a.py --lr 0.1 data --n=6"},
 		{Args: "run --name a -o json a.py --lr 0.1 data --n=6", Files: map[string]string{"a.py": ""}, Out: `"python a.py --lr 0.1 data --n=6"`, Err: "hello\n", Calls: []string{"launch a"}},
 		{Args: "run a.py --lr 0.1 --workers 2", Files: map[string]string{"a.py": ""}, Code: runstate.CodeUsage, Err: "rayctl run --workers 2 -- python a.py --lr 0.1"},
-		{Args: "run --name a -- python main.py trainer.nnodes=8", Files: file("workers: [{name: w, replicas: 4, gpus: 8}]"), Code: runstate.CodeConfig, Err: "job.entrypoint has trainer.nnodes 8, and the cluster file has at most 4 nodes with GPUs: make them equal"},
+		{Args: "run --name a -- python main.py trainer.nnodes=8", Files: map[string]string{"rayctl.yaml": "workers: [{name: w, replicas: 4, gpus: 8}]", "main.py": ""}, Code: runstate.CodeSpec, Err: "job.entrypoint has trainer.nnodes 8, and the cluster file has at most 4 nodes with GPUs: make them equal"},
 		{Args: "run --name a nosuch.py", Code: runstate.CodeUsage, Err: "there is no file nosuch.py here: for one that only the nodes have, write `rayctl run --name a -- python nosuch.py`\n"},
+		{Args: "run --name a --working-dir ../t3 a.py", Files: map[string]string{"../t3/a.py": ""}, Out: "hello\n", Unsaid: "there is no file", Calls: []string{"launch a"}},
+		{Args: "run --name a a.py --working-dir=d", Files: map[string]string{"d/a.py": ""}, Out: "hello\n", Unsaid: "there is no file", Calls: []string{"launch a"}},
+		{Args: "run --name a a.py --working-dir d --workers 2", Files: map[string]string{"d/a.py": `p.add_argument("--workers")`}, Code: runstate.CodeUsage, Err: "--workers is a flag of rayctl, and may be one of a.py"},
+		{Args: "run --name a --working-dir d a.py", Files: map[string]string{"d/b.py": "", "a.py": ""}, Code: runstate.CodeSpec, Err: "there is no file a.py in the working directory "},
+		{Args: "run --name a --working-dir nosuch a.py", Files: map[string]string{"a.py": ""}, Code: runstate.CodeSpec, Err: "nosuch does not exist: paths are relative to the cluster file, those of flags to where you are"},
 		{Args: "run --name a a.py --workers 2", Files: map[string]string{"a.py": `p.add_argument("--workers")`}, Code: runstate.CodeUsage,
 			Err: "--workers is a flag of rayctl, and may be one of a.py: `rayctl run --name a -- python a.py --workers 2` gives it to the script, `rayctl run --name a --workers 2 a.py` to rayctl"},
 		{Args: "run --name a a.py -q --workers 2", Files: map[string]string{"a.py": `p.add_argument("--workers")`}, Code: runstate.CodeUsage, Err: "--workers is a flag of rayctl"},
@@ -52,12 +60,27 @@ func TestRunLines(t *testing.T) {
 		{Args: "run --name a --junit r.xml -- true", Made: "r.xml", Out: "hello\n", Calls: []string{"launch a"}},
 		{Args: "run --name a --recreate -- true", Out: "hello\n", Calls: []string{"terminate a", "launch a"}},
 		{Args: "run --name a --end-on-disconnect -d -- true", Out: "a\n", Calls: []string{"launch a"}},
-		{Before: "run --name a -- true", Args: "run --name a -- true", Out: "hello\n", Err: "Run a ended at 2026-01-02T03:04:35Z, and this is its record: another --name is a new run, and --recreate replaces this one; files in a job.outputDir of the cluster file stay\n", Calls: []string{"launch a"}},
+		{Before: "run --name a -- true", Args: "run --name a -- true", Out: "hello\n", Err: "Run a ended at 2026-01-02T03:04:35Z, and this is its record: give another --name for a new run, or --recreate to replace this run; files in a job.outputDir of the cluster file stay\n", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "run --name a -o json -- true", Out: `"cause": "succeeded"`, JSON: true, Err: "hello\n", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "run --name a -- false", Code: runstate.CodeSpec, Err: "the ended run a was a different one, with another command: true: choose another --name, or replace it with --recreate", Calls: []string{"launch a"}},
 		{Args: "run --name a --dry-run -- true", Out: "a would start on this machine (default launcher): true\n"},
 		{Args: "run --name a --dry-run --working-dir a.zip -- true", Files: map[string]string{"a.zip": "none"}, Code: runstate.CodeSpec, Err: "a.zip is not a zip file that Ray can unpack"},
-		{Args: "run --name a -- python typo.py", Out: "hello\n", Err: "there is no file typo.py here in ", Calls: []string{"launch a"}},
+		{Args: "run --name a -- python typo.py", Code: runstate.CodeSpec, Unsaid: "Starting run", Err: "in which the job begins: write its path relative to that directory\n"},
+		{Args: "run --dry-run -- python -u src/trian.py", Files: map[string]string{"src/train.py": "", "train.py": ""}, Code: runstate.CodeSpec, Err: "in which the job begins: did you mean src/train.py?\n"},
+		{Args: "run --name a --prepare make -- python typo.py", Out: "hello\n", Err: "there is no file typo.py here in ", Calls: []string{"launch a"}},
+		{Args: "run --name a -- python typo.py", Files: file("setup: make"), Out: "hello\n", Err: "there is no file typo.py here in ", Calls: []string{"launch a"}},
+		{Args: "run --name a --dry-run -- pyhton a.py --lr '1 x'", Files: map[string]string{"a.py": ""}, Code: runstate.CodeSpec, Unsaid: "Starting run", Err: "there is no program \"pyhton\" in PATH on this machine: did you mean `-- python a.py --lr "},
+		{Args: "run -- nosuch-program-of-anybody 3", Code: runstate.CodeSpec, Err: "there is no program \"nosuch-program-of-anybody\" in PATH on this machine: give its path, or install it\n"},
+		{Args: "run --name a -- cd src", Out: "hello\n", Calls: []string{"launch a"}},
+		{Args: "run --name a -- sh -c pyhton", Out: "hello\n", Calls: []string{"launch a"}},
+		{Args: "run --name a -- SEED=1 pyhton a.py", Out: "hello\n", Calls: []string{"launch a"}},
+		{Args: "run --name a -- bin/pyhton a.py", Out: "hello\n", Calls: []string{"launch a"}},
+		{Args: "run --name a -- serve run m:app", Out: "hello\n", Calls: []string{"launch a"}},
+		{Args: "run --name a --env PATH=/opt/bin:$PATH -- pyhton a.py", Out: "hello\n", Calls: []string{"launch a"}},
+		{Args: "run --name a -- pyhton a.py", Files: file("workers: [{name: w, env: {PATH: /opt/bin}}]"), Out: "hello\n", Calls: []string{"launch a"}},
+		{Args: "run --name a -- pyhton a.py", Files: file("setup: make"), Out: "hello\n", Calls: []string{"launch a"}},
+		{Args: "run --name a --pip pytest -- pytset", Out: "hello\n", Calls: []string{"launch a"}},
+		{Args: "run --name a -- pyhton a.py", Files: file("ray: {python: /opt/env}"), Out: "hello\n", Calls: []string{"launch a"}},
 		{Args: "run --name a -- python -u a.py", Files: map[string]string{"a.py": ""}, Out: "hello\n", Unsaid: "there is no file", Calls: []string{"launch a"}},
 		{Args: "run --name a -- python -c x.py", Out: "hello\n", Unsaid: "there is no file", Calls: []string{"launch a"}},
 		{Args: "run --name a --working-dir . -- python typo.py", Code: runstate.CodeSpec, Err: "there is no file typo.py in the working directory "},
@@ -67,7 +90,7 @@ func TestRunLines(t *testing.T) {
 		{Args: "run --name a --working-dir d --excludes * --dry-run -- true", Files: map[string]string{"d/a\\b": ""}, Out: "a would start"},
 		{Args: "run --name a --dry-run -o json -- true", Out: `"action": "launch"`, JSON: true},
 		{Args: "run --name a --dry-run --working-dir d -- true", Files: map[string]string{"d/.gitignore": "*.ckpt\n/data/\n", "d/a.py": "12", "d/x.ckpt": "", "d/y.ckpt": "", "d/data/z": "12345", "d/.rayignore": "!w.ckpt"},
-			Out: "a would start", Err: "!w.ckpt of .rayignore takes nothing back: there is no such file that is left out, or a directory above it is left out\nwould send 3 files, 23 B; left out by .gitignore: data/ (5 B), *.ckpt (2)\n"},
+			Out: "a would start", Err: "!w.ckpt of .rayignore takes nothing back: there is no such file that is left out, or a directory above it is left out\nwould send 3 files, 23 B; left out by .gitignore: data/ (5 B), *.ckpt (2); `--excludes '!data'` sends data/\n"},
 		{Args: "run --name a --dry-run -o json --working-dir d -- true", Files: map[string]string{"d/.gitignore": "x\n", "d/x": ""}, Out: `"leftOut"`, JSON: true},
 		{Before: "run --name a -- true", Args: "run --name a --dry-run -- true", Out: "a has ended: run would show its record\n", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "run --name a --dry-run -- false", Code: runstate.CodeSpec, Err: "a is another run, and run would refuse the name: choose another --name, or replace it with --recreate", Calls: []string{"launch a"}},
@@ -78,11 +101,32 @@ func TestRunLines(t *testing.T) {
 		{Before: "run --name a -- true", Args: "up a", Code: runstate.CodeSpec, Err: "cluster a has ended", Calls: []string{"launch a"}},
 		{Args: "run", Code: runstate.CodeSpec, Err: "there is no command to run: give it after --, as in `rayctl run -- python train.py`, or set job.entrypoint"},
 		{Args: "run x -- true", Code: runstate.CodeUsage, Err: "Put the command after `--`: rayctl run -- x true\n"},
+		{Args: "run --name a --workers 2 --each-node=2 -- true", Code: runstate.CodeUsage, Unsaid: "Starting run", Err: "--each-node=2: a node of group worker has 1 CPU for 2 processes: give --cpus-per-worker 2, or a smaller number\n"},
+		{Args: "run --name a --workers 2 --each-node 2 --cpus-per-worker 2 -- true", Out: "hello\n", Calls: []string{"launch a"}},
+		{Args: "run --each-node 2 -- true", Code: runstate.CodeUsage, Unsaid: "Starting run", Err: "--each-node=2: a node of group head has 1 CPU for 2 processes: give --set head.cpus=2, or a smaller number\n"},
+		{Args: "run --each-node 2 -- true", Files: file("workers: [{name: w, replicas: 2}, {name: v, cpus: 8}]"), Code: runstate.CodeUsage, Err: "a node of group w has 1 CPU for 2 processes: give --cpus-per-worker w=2, or a smaller number\n"},
+		{Args: "run --dry-run -- true", Files: file("workers: [{name: w, replicas: 2}]\njob: {launch: {perNode: 2}}"), Code: runstate.CodeSpec, Err: "job.launch.perNode: a node of group w has 1 CPU for 2 processes: set workers.w.cpus: 2, or lower perNode\n"},
+		{Args: "run --each-node=3 -- true", Files: file("workers: [{name: w, replicas: 2, gpus: 8, cpus: 8}]"), Code: runstate.CodeUsage, Err: "--each-node=3: the 8 GPUs of a node of group w cannot be divided equally among 3 processes: choose a number that divides them\n"},
+		{Args: "run --workers 2 --each-node gpu -- true", Code: runstate.CodeUsage, Err: "--each-node: job.launch.perNode: the cluster has no required node that runs work and has a GPU: give the workers GPUs (--workers N --gpus-per-worker N, or gpus of a group in the file), or the number of processes, as in --each-node=2\n"},
+		{Args: "run train.sbatch", Files: map[string]string{"train.sbatch": batch}, Code: runstate.CodeUsage, Err: "train.sbatch is a batch script that starts Ray itself, not a command: `rayctl init --from train.sbatch` makes the rayctl.yaml of it, which `rayctl run` runs\n"},
+		{Args: "run it's.sh", Files: map[string]string{"it's.sh": "#!/bin/bash\nray start --head\n"}, Code: runstate.CodeUsage, Err: "`rayctl init --from 'it'\"'\"'s.sh'` makes"},
+		{Args: "run plain.sbatch 3", Files: map[string]string{"plain.sbatch": "#SBATCH -N 2\nsrun hostname\n"}, Code: runstate.CodeUsage, Err: "Put the command after `--`: rayctl run -- bash plain.sbatch 3\n"},
+		{Args: "run fit.sh", Files: map[string]string{"fit.sh": "#!/usr/bin/env bash\necho\n"}, Code: runstate.CodeUsage, Err: "Put the command after `--`: rayctl run -- bash fit.sh\n"},
+		{Args: "run --name a -- bash train.sbatch", Files: map[string]string{"train.sbatch": batch}, Out: "hello\n", Calls: []string{"launch a"},
+			Err: "train.sbatch starts Ray itself, and here it runs once, on a cluster that has Ray already; nothing reads its sizes: `rayctl init --from train.sbatch` makes the rayctl.yaml of it, which `rayctl run` runs\nStarting run a"},
+		{Args: "run --name a -- sh -e ./train.sbatch 3", Files: map[string]string{"train.sbatch": batch}, Out: "hello\n", Err: "`rayctl init --from ./train.sbatch`", Calls: []string{"launch a"}},
+		{Args: "run --name a --working-dir d -- bash train.sbatch", Files: map[string]string{"d/train.sbatch": batch}, Out: "hello\n", Err: "train.sbatch starts Ray itself", Calls: []string{"launch a"}},
+		{Args: "run --name a", Files: map[string]string{"rayctl.yaml": "job: {entrypoint: bash train.sbatch}", "train.sbatch": batch}, Out: "hello\n", Err: "train.sbatch starts Ray itself", Calls: []string{"launch a"}},
+		{Args: "run --name a -- bash plain.sbatch", Files: map[string]string{"plain.sbatch": "#!/bin/bash\n#SBATCH -N 2\nsrun hostname\n"}, Out: "hello\n", Calls: []string{"launch a"},
+			Err: "nothing reads the #SBATCH lines of plain.sbatch: it runs once, on the head: --workers, --cpus-per-worker and --gpus-per-worker or a rayctl.yaml size the cluster (`rayctl help coming-from`)\n"},
+		{Args: "run --name a -- bash fit.sh", Files: map[string]string{"fit.sh": "# ray start\npython a.py\n"}, Out: "hello\n", Unsaid: "fit.sh", Calls: []string{"launch a"}},
+		{Args: "run --name a -- bash -c train.sbatch", Files: map[string]string{"train.sbatch": batch}, Out: "hello\n", Unsaid: "starts Ray", Calls: []string{"launch a"}},
+		{Args: "run -- fit.bash", Files: map[string]string{"fit.bash": "#!/bin/bash\n"}, Code: runstate.CodeUsage, Err: "fit.bash is a script, not a program: write `-- bash fit.bash`"},
 		{Args: "run -- fit.py 3", Files: map[string]string{"fit.py": ""}, Code: runstate.CodeUsage, Err: "fit.py is a script, not a program: write `-- python fit.py 3`"},
 		{Args: "run -- ./fit.py", Files: map[string]string{"fit.py": ""}, Code: runstate.CodeUsage, Err: "./fit.py is a script, not a program: write `-- python ./fit.py`"},
 		{Args: "run --working-dir d -- fit.sh", Files: map[string]string{"d/fit.sh": ""}, Code: runstate.CodeUsage, Err: "write `-- sh fit.sh`"},
 		{Args: "run -- ./fit", Files: map[string]string{"fit": ""}, Code: runstate.CodeUsage, Err: "./fit is not executable: `chmod +x ./fit` makes it one"},
-		{Args: "run --name a -- elsewhere.py", Out: "hello\n", Calls: []string{"launch a"}},
+		{Args: "run -- elsewhere.py", Code: runstate.CodeSpec, Err: "there is no program \"elsewhere.py\" in PATH on this machine"},
 		{Args: "run --nosuch -- true", Code: runstate.CodeUsage, Err: "`rayctl run` has no flag --nosuch: `rayctl run --help` lists its flags"},
 		{Args: "__complete run --on-interrupt ''", Out: "stop\ndetach\n:4\n"},
 		{Args: "run --on-interrupt maybe -- true", Code: runstate.CodeUsage, Err: `--on-interrupt: "maybe" is unknown: it takes stop or detach`},
@@ -135,7 +179,7 @@ func TestMissingModule(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"numpy": "`--pip numpy` installs it once, for all runs with it\n", "sklearn.svm": "no module sklearn: `--pip scikit-learn`", "cv2": "`--pip opencv-python-headless`",
+		"numpy": "`--pip numpy` installs it once, for all runs that use the same flag\n", "sklearn.svm": "no module sklearn: `--pip scikit-learn`", "cv2": "`--pip opencv-python-headless`",
 		"yaml": "`--pip PyYAML`", "PIL": "`--pip pillow`",
 	} {
 		apptest.Run(t, verbs, says(name, 1), []apptest.Line{
@@ -145,8 +189,8 @@ func TestMissingModule(t *testing.T) {
 		})
 	}
 	apptest.Run(t, verbs, says("numpy", 1), []apptest.Line{
-		{Args: "run --name a -- f", Files: map[string]string{"requirements.txt": "numpy"}, Code: 1, Out: "numpy", Err: "`-r requirements.txt` installs", Calls: []string{"launch a"}},
-		{Args: "run --name a -- f", Files: map[string]string{"numpy.py": ""}, Code: 1, Out: "numpy", Err: "`--working-dir .` sends this directory", Calls: []string{"launch a"}},
+		{Args: "run --name a -- true", Files: map[string]string{"requirements.txt": "numpy"}, Code: 1, Out: "numpy", Err: "`-r requirements.txt` installs", Calls: []string{"launch a"}},
+		{Args: "run --name a -- true", Files: map[string]string{"numpy.py": ""}, Code: 1, Out: "numpy", Err: "`--working-dir .` sends this directory", Calls: []string{"launch a"}},
 	})
 	for _, silent := range []struct {
 		name string
@@ -194,7 +238,7 @@ func TestUpLines(t *testing.T) {
 		{Args: "down", Code: runstate.CodeUsage, Err: "More than one cluster matches: dev, queued. Choose one by its NAME"},
 		{Args: "down", Files: file("name: dev"), Err: "Cluster dev has ended", Calls: []string{"terminate dev"}},
 		{Args: "down --launcher slurm", Err: "there is no cluster"},
-		{Args: "down dev --all", Code: runstate.CodeUsage, Err: "give names, or --all, or -l, not several of them"},
+		{Args: "down dev --all", Code: runstate.CodeUsage, Err: "names, --all and -l cannot be combined: give only one of them"},
 		{Args: "down -l team", Code: runstate.CodeUsage, Err: `-l: "team" is not a pair: write it KEY=VALUE`},
 		{Args: "down Not_A_Name", Code: runstate.CodeUsage, Err: `"Not_A_Name" cannot be a cluster's name`},
 		{Args: "down ''", Code: runstate.CodeUsage, Err: "argument 1 of `rayctl down` is empty"},
@@ -209,6 +253,15 @@ func TestUpLines(t *testing.T) {
 		{Args: "down -l team=killed", Err: "Cluster killed has ended", Calls: []string{"terminate killed"}},
 		{Args: "down -l team=old", Err: "there is no such cluster"},
 	})
+	// A launch that its client has not committed is none that waits.
+	const remove = "its client has not committed the launch, so it runs nothing: if that client has died, `rayctl down uncommitted` removes it"
+	apptest.Run(t, verbs, func() launcher.Launcher { return new(apptest.Launcher).With("uncommitted") }, []apptest.Line{
+		{Args: "ls", Out: "uncommitted   local      Uncommitted   0/1     -     1 h 0 min   " + remove + "\n"},
+		{Args: "ls -o json", Out: `"uncommitted": true`, JSON: true},
+		{Args: "status uncommitted", Out: "launch      " + remove + "\n"},
+		{Args: "status uncommitted -o json", Out: `"uncommitted": true`, JSON: true},
+		{Args: "down", Err: "Cluster uncommitted has ended", Calls: []string{"terminate uncommitted"}},
+	})
 	// In a namespace that several users share, nobody ends a cluster of another one by accident.
 	apptest.Run(t, verbs, func() launcher.Launcher { return new(apptest.Launcher).With("theirs", "dev") }, []apptest.Line{
 		{Args: "down", Err: "local cluster dev (the only one)", Calls: []string{"terminate dev"}},
@@ -217,7 +270,7 @@ func TestUpLines(t *testing.T) {
 		{Args: "down -l team=theirs", Err: "there is no such cluster"},
 		{Args: "down -l team=theirs --owner all", Err: "Cluster theirs has ended", Calls: []string{"terminate theirs"}},
 		{Args: "down theirs", Err: "Cluster theirs has ended", Calls: []string{"terminate theirs"}},
-		{Args: "down --owner bob", Code: runstate.CodeUsage, Err: "--owner chooses among all clusters, or those of -l: add --all"},
+		{Args: "down --owner bob", Code: runstate.CodeUsage, Err: "--owner needs --all or -l, of whose clusters it chooses those of one owner: add --all or -l"},
 		{Args: "ls", Out: "bob@laptop   -\n"},
 		{Args: "ls --owner me -o name", Out: "dev\n"},
 		{Args: "ls --owner bob@laptop -o name", Out: "theirs\n"},
@@ -252,6 +305,7 @@ func TestListLines(t *testing.T) {
 	with := func() launcher.Launcher { return new(apptest.Launcher).With("dev", "old", "queued") }
 	apptest.Run(t, verbs, with, []apptest.Line{
 		{Args: "ls", Out: "dev      local      Ready    1/1     -     1 h"},
+		{Args: "ls", Out: "queued   local      Queued   0/1"},
 		{Args: "ls -a -o name", Out: "queued\nold\ndev\n"},
 		{Args: "status old", Out: "exit       succeeded (exit code 0)"},
 		{Args: "ls -o wide", Out: "team=queued"},
@@ -311,7 +365,12 @@ func TestListLines(t *testing.T) {
 		{Before: "down dev", Args: "history dev -o wide", Out: "   ended by rayctl down\n", Calls: []string{"terminate dev"}},
 		{Args: "history --since 1m", Err: "nothing has ended yet"},
 		{Args: "history --since 1w -o name", Out: "old\n"},
-		{Args: "history --since soon", Code: runstate.CodeUsage, Err: "--since: "},
+		{Args: "history --since 2026-01-01 -o name", Out: "old\n"},
+		{Args: "history --since 2026-01-02T03:05:36Z", Err: "nothing has ended"},
+		{Args: "history --since 2026-01-02T03:05:35Z -o name", Out: "old\n"},
+		{Args: "history --since 2999-01-01", Code: runstate.CodeUsage, Err: "--since: 2999-01-01 is in the future: give a moment that has passed"},
+		{Args: "history --since soon", Code: runstate.CodeUsage, Err: `--since: "soon" is neither a duration nor a date: write how long ago, like 90m`},
+		{Args: "__complete history --since ''", Out: "24h\ta duration: one day ago\n1w\ta duration: one week ago\n2026-01-02\ta date: the beginning of today\n2026-01-01\ta date: the beginning of yesterday\n:36\n"},
 		{Args: "history --json --since 2h", Out: `"name": "old"`},
 		{Args: "history -o name", Out: "old\n"},
 		{Args: "history -n 1 -o json", Out: `"record": true`},
@@ -331,8 +390,8 @@ func TestListLines(t *testing.T) {
 	}
 }
 
-// TestKeepLines: command lines of extend, gc and doctor.
-func TestKeepLines(t *testing.T) {
+// TestExtendGCDoctorLines: command lines of extend, gc and doctor.
+func TestExtendGCDoctorLines(t *testing.T) {
 	with := func() launcher.Launcher {
 		return (&apptest.Launcher{
 			Ray:     &apptest.Ray{},
@@ -357,7 +416,13 @@ func TestKeepLines(t *testing.T) {
 		{Args: "extend dev +30m --max 1h", Code: runstate.CodeUsage, Err: "+30m is the same as --by, and cannot be used with --max, --by or --at-most: give one of them"},
 		{Args: "extend dev +", Code: runstate.CodeUsage, Err: "+ needs a duration: write it like +2h"},
 		{Args: "extend dev +soon", Code: runstate.CodeUsage, Err: "--by: "},
-		{Args: "extend dev 2h", Code: runstate.CodeUsage, Err: `"2h" is not a duration by which the cluster ends later: write it like +2h`},
+		{Args: "extend dev 2h", Code: runstate.CodeUsage, Err: "\"2h\" does not say whether the cluster ends later by it: write `rayctl extend dev +2h`"},
+		{Args: "extend dev soon", Code: runstate.CodeUsage, Err: `"soon" is not a duration by which the cluster ends later: write it like +2h`},
+		{Args: "extend 1h", Code: runstate.CodeUsage, Err: "\"1h\" is a duration, and no cluster's name: `rayctl extend NAME +1h` lets a cluster end later by it"},
+		{Args: "run --gpus 8 -- true", Code: runstate.CodeUsage, Err: "--gpus-per-worker: there are no workers: add --workers 1, or as many as you want\n"},
+		{Args: "run --workers 2 --set workers[0].cpus=3 -- true", Code: runstate.CodeUsage, Err: "--set: workers[0].cpus: a worker group has a name, and no number: write --set workers.worker.cpus=3\n"},
+		{Args: "run --set workers.1.replicas=3 -- true", Files: file("workers: [{name: a}, {name: b}]"), Code: runstate.CodeUsage, Err: "write --set workers.b.replicas=3\n"},
+		{Args: "run --workr 3 -- true", Code: runstate.CodeUsage, Err: "`rayctl run` has no flag --workr: did you mean --workers [GROUP=]N"},
 		{Args: "extend dev --at-most 1m", Out: "dev ends at 2026-01-02T03:04:05Z (lifetime.max)\n"},
 		{Args: "extend dev --max 1m", Code: runstate.CodeUsage, Err: "--max 1m: the cluster would then end earlier than at present: lifetime.max leaves it 2m: `--at-most 1m` does that, `--by DURATION` moves the end"},
 		{Args: "extend dev --at-most unlimited", Code: runstate.CodeUsage, Err: "--at-most takes a duration, not \"unlimited\": write it like 2h"},
@@ -377,8 +442,10 @@ func TestKeepLines(t *testing.T) {
 		{Args: "gc --older-than 10m", Out: "removed record old: ended 2026-01-02T03:05:35Z\n", Calls: []string{"reconcile", "forget old"}},
 		{Args: "gc --older-than 0 --dry-run -o json", Out: `"what": "record"`, JSON: true},
 		{Args: "gc --older-than 7d", Out: "ray-7: its keeper is dead\n", Calls: []string{"reconcile"}},
-		{Args: "gc --history", Code: runstate.CodeUsage, Err: "--history removes what --older-than chooses: add --older-than 0"},
-		{Args: "gc --older-than long", Code: runstate.CodeUsage, Err: "--older-than: "},
+		{Args: "gc --history", Code: runstate.CodeUsage, Err: "--history needs --older-than, which chooses the runs: add --older-than 0"},
+		{Args: "gc --older-than 2026-01-02T03:05:36Z", Out: "removed record old: ended 2026-01-02T03:05:35Z\n", Calls: []string{"reconcile", "forget old"}},
+		{Args: "gc --older-than 2026-01-01", Out: "ray-7: its keeper is dead\n", Calls: []string{"reconcile"}},
+		{Args: "gc --older-than long", Code: runstate.CodeUsage, Err: `--older-than: "long" is neither a duration nor a date`},
 		{Args: "gc -n", Code: runstate.CodeUsage, Err: "`rayctl gc` has no flag -n"},
 		{Args: "gc --dry-run -o json", Out: `"what": "process"`},
 		{Args: "gc x", Code: runstate.CodeUsage, Err: "takes no arguments"},
@@ -390,7 +457,7 @@ func TestKeepLines(t *testing.T) {
 		return &apptest.Launcher{Checks: []launcher.Check{{Name: "python", OK: true, Detail: "3.12"}, {Name: "ray", Detail: "is missing", Hint: "install it"}}}
 	}
 	apptest.Run(t, verbs, failed, []apptest.Line{
-		{Args: "doctor", Code: runstate.CodeConfig, Out: "FAIL  ray: is missing\n      install it\n", Err: "rayctl: 1 of 2 checks failed\n"},
+		{Args: "doctor", Code: runstate.CodeConfig, Out: "FAIL  ray: is missing\n      install it\n", Err: "rayctl: 1 of 2 checks failed: do what the failed checks say, then repeat `rayctl doctor`\n"},
 		{Args: "doctor -o json", Code: runstate.CodeConfig, Out: `"ok": false`, Err: "1 of 2 checks failed"},
 	})
 }

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
-	"github.com/rayctl/rayctl/cmd/app/jobend"
-	"github.com/rayctl/rayctl/cmd/app/watcher"
-	"github.com/rayctl/rayctl/cmd/clusters/report"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
@@ -23,7 +21,7 @@ type waitOptions struct {
 	name    string
 	job     string // a job of the cluster, instead of the cluster
 	ready   bool
-	reports report.Files
+	reports reportFiles
 	output  app.Output
 }
 
@@ -77,7 +75,7 @@ func runWait(ctx context.Context, a *app.App, o *waitOptions) error {
 	case o.ready:
 		return waitReady(ctx, a, o, c)
 	}
-	watch := watcher.New(a.UI)
+	watch := app.NewWatcher(a.UI)
 	explain := sync.OnceFunc(func() {
 		a.UI.Note("waiting for the end of cluster %s, which does not end with its jobs: `rayctl wait %s JOB` waits for one, `rayctl jobs %s` lists them", c.ID, c.ID, c.ID)
 	})
@@ -106,7 +104,26 @@ func runWait(ctx context.Context, a *app.App, o *waitOptions) error {
 	}
 	a.RememberEnd(outcome.Receipt)
 	a.UI.Note("%s %s", c.ID, outcome.Receipt.Exit.Sentence())
-	return report.Answer(ctx, a, &o.reports, &o.output, outcome)
+	hintMissing(ctx, a, outcome)
+	return answer(ctx, a, &o.reports, &o.output, outcome)
+}
+
+// lastOutput is how much of the end of the output wait reads for the reason of a failure.
+const lastOutput = 64 << 10
+
+// lastLines is the same of a job.
+const lastLines = 200
+
+// hintMissing names the flag for a module that a failed driver missed, where its output can be read.
+func hintMissing(ctx context.Context, a *app.App, outcome *launcher.Outcome) {
+	r, cause := outcome.Result, outcome.Receipt.Exit.Cause
+	if r == nil || cause != runstate.CauseDriverFailed && cause != runstate.CausePrepareFailed {
+		return
+	}
+	output := app.NewDriverEnd(io.Discard)
+	if app.CopyLog(ctx, output, &r.Status, r.OpenLog, 0, max(0, r.Log.Bytes-lastOutput)) == nil {
+		output.HintMissing(a.UI, app.Place{})
+	}
 }
 
 func (o *waitOptions) validate() error {
@@ -144,6 +161,7 @@ func waitJob(ctx context.Context, a *app.App, o *waitOptions, cluster *app.Clust
 	alive, look, stop := c.AwaitEnd(ctx)
 	defer stop()
 	look()
+	go app.TellUnmet(alive, a.UI, cluster.Launcher, cluster.ID)
 	job, err := c.WaitJob(alive, o.job)
 	if err != nil && errors.Is(context.Cause(alive), launcher.ErrEnded) {
 		return launcher.Fail(runstate.CodeLost, err, fmt.Sprintf("`rayctl status %s` shows why", cluster.ID), "cluster %s has ended, and job %s with it", cluster.ID, o.job)
@@ -152,7 +170,11 @@ func waitJob(ctx context.Context, a *app.App, o *waitOptions, cluster *app.Clust
 		return err
 	}
 	a.UI.Clear()
-	return answerJob(a, o, job)
+	err = answerJob(a, o, job)
+	if output := app.NewDriverEnd(io.Discard); job.Status == dashboardclient.JobFailed && c.JobLog(ctx, o.job, output, dashboardclient.LogOptions{Tail: lastLines}) == nil {
+		output.HintMissing(a.UI, app.Place{Standing: cluster.Remade(ctx)})
+	}
+	return err
 }
 
 // answerJob prints a job that has ended, and returns its exit code. One that was lost with its cluster may have no end.
@@ -161,10 +183,10 @@ func answerJob(a *app.App, o *waitOptions, job *dashboardclient.Job) error {
 	case err != nil:
 		return err
 	case !done && o.output.Format == app.FormatName:
-		fmt.Fprintln(a.Out, terminal.OneLine(jobend.Name(job)))
+		fmt.Fprintln(a.Out, terminal.OneLine(app.JobName(job)))
 	}
-	a.UI.Note("job %s is %s", jobend.Name(job), job.Status)
-	return jobend.Outcome(a, job, "")
+	a.UI.Note("job %s is %s", app.JobName(job), job.Status)
+	return app.JobOutcome(a, job, "")
 }
 
 // waitReady returns when every node is there. An end before that is an error.
@@ -176,7 +198,7 @@ func waitReady(ctx context.Context, a *app.App, o *waitOptions, c *app.Cluster) 
 	if err != nil {
 		return err
 	}
-	watch := watcher.New(a.UI)
+	watch := app.NewWatcher(a.UI)
 	for s := range statuses {
 		watch.See(s)
 		if s.Phase == runstate.Ready {

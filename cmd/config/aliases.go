@@ -40,11 +40,21 @@ func addOtherFlags(fs *pflag.FlagSet) {
 	}
 }
 
-// checkOtherFlags refuses such a flag where another launcher is in force, which would ignore it.
-func (d *Document) checkOtherFlags(launcher string) error {
+// checkOtherFlags refuses flags of another launcher than the one in force, which would ignore them. Commands that only find clusters take --namespace and the like
+// for clusters that the file does not describe, and one of several sites ignores those of another.
+func (d *Document) checkOtherFlags(launcher string, oneOfSites bool) error {
 	for _, other := range spec.Substrates() {
-		for flag := range other.OtherFlags {
-			if f := lookup(d.opts.Flags, flag); f != nil && f.Changed && other.Name != launcher {
+		if other.Name == launcher {
+			continue
+		}
+		flags := slices.Sorted(maps.Keys(other.OtherFlags))
+		if lookup(d.opts.Flags, "name") != nil && !oneOfSites { // a command that makes clusters
+			for _, f := range other.Flags {
+				flags = append(flags, f.Name)
+			}
+		}
+		for _, flag := range flags {
+			if f := lookup(d.opts.Flags, flag); f != nil && f.Changed {
 				return flagError(spec.Origin{Source: "--" + flag}, "add --launcher "+other.Name+", or leave it out", "it is for %s, and the launcher here is %s", other.Title, launcher)
 			}
 		}

@@ -119,10 +119,13 @@ func (d *Document) At(site Site) (*Loaded, error) {
 	if err := l.chooseLauncher(site, d.sections); err != nil {
 		return nil, err
 	}
-	if err := d.checkOtherFlags(s.Launcher); err != nil {
+	if err := d.checkOtherFlags(s.Launcher, site.Launcher != ""); err != nil {
 		return nil, err
 	}
 	l.defaultName()
+	if err := d.checkUp(s, l.Origins); err != nil {
+		return nil, err
+	}
 	if d.opts.Up {
 		spec.DefaultUp(s)
 	}
@@ -184,10 +187,17 @@ func (l *Loaded) ReadPackages(forJob bool) error {
 	if !forJob {
 		return nil
 	}
-	for _, of := range []*spec.Requirements{&l.Spec.Job.Pip, &l.Spec.Job.Uv} {
-		if installed := clientfiles.Installed(*of); installed != nil {
+	for _, job := range []struct {
+		key string
+		of  *spec.Requirements
+	}{{"job.pip", &l.Spec.Job.Pip}, {"job.uv", &l.Spec.Job.Uv}} {
+		installed, err := clientfiles.Installed(job.key, *job.of)
+		if err != nil {
+			return l.Origins.Locate(err)
+		}
+		if installed != nil {
 			packages.Packages = append(packages.Packages, installed...)
-			*of = spec.Requirements{}
+			*job.of = spec.Requirements{}
 		}
 	}
 	return nil
@@ -195,6 +205,13 @@ func (l *Loaded) ReadPackages(forJob bool) error {
 
 // MakesEnvironment reports whether the launcher makes the environment of the nodes, in which ReadPackages has it install the packages of a job.
 func (l *Loaded) MakesEnvironment() bool { return l.environment() != nil }
+
+// HasPackages reports whether the environment of the nodes may have programs that are not rayctl's own choice.
+func (l *Loaded) HasPackages() bool {
+	made, j := l.environment(), &l.Spec.Job
+	given := func(r *spec.Requirements) bool { return r.File != "" || len(r.Packages) > 0 }
+	return made == nil || given(made) || given(&j.Pip) || given(&j.Uv) || len(j.RuntimeEnv) > 0
+}
 
 func (l *Loaded) environment() *spec.Requirements {
 	if in := spec.SubstrateOf(l.Spec.Launcher); in.Environment != nil {

@@ -77,7 +77,6 @@ func (f *fixture) fails(want, in string, args ...string) {
 
 const userConfig = "user/rayctl/config.yaml"
 
-// TestLayers sets one key in more and more layers; the highest wins each time, and is reported as the origin.
 // TestUnknownRuntimeEnv: keys that Ray does not know are noted with their place and the nearest one; Ray's own are not.
 func TestUnknownRuntimeEnv(t *testing.T) {
 	files := map[string]string{
@@ -103,33 +102,39 @@ func TestUnknownRuntimeEnv(t *testing.T) {
 	}
 }
 
+// TestLayers sets one key in more and more layers; the highest wins each time, and is reported as the origin.
 func TestLayers(t *testing.T) {
-	files := map[string]string{}
-	add := func(name, text string) { files[name] = text }
 	steps := []struct {
-		what      string
-		prepare   func(t *testing.T)
-		args      []string
-		want      string
-		wantWhere string
+		what, file, text string // the file that is added
+		variable         string // or the variable's value
+		args             []string
+		want, wantWhere  string
 	}{
-		{"nothing", func(*testing.T) {}, nil, "none", "default"},
-		{"default profile", func(*testing.T) {
-			add(userConfig, "profiles:\n  default:\n    slurm: {containerRuntime: apptainer, containerImage: d}\n  site:\n    slurm: {containerRuntime: pyxis, containerImage: s}\n")
-		}, nil, "apptainer", "config.yaml:3 (profile default)"},
-		{"file", func(*testing.T) { add("rayctl.yaml", "slurm:\n  containerRuntime: none\n") }, nil, "none", "rayctl.yaml:2"},
-		{"chosen profile", func(*testing.T) {}, []string{"--profile", "site"}, "pyxis", "config.yaml:5 (profile site)"},
-		{"variable", func(t *testing.T) { t.Setenv("RAYCTL_SLURM_CONTAINERRUNTIME", "apptainer") }, []string{"--profile", "site"}, "apptainer", "RAYCTL_SLURM_CONTAINERRUNTIME"},
-		{"flag", func(*testing.T) {}, []string{"--profile", "site", "--set", "slurm.containerRuntime=pyxis"}, "pyxis", "--set"},
+		{what: "nothing", want: "none", wantWhere: "default"},
+		{
+			what: "default profile", file: userConfig,
+			text: "profiles:\n  default:\n    slurm: {containerRuntime: apptainer, containerImage: d}\n  site:\n    slurm: {containerRuntime: pyxis, containerImage: s}\n",
+			want: "apptainer", wantWhere: "config.yaml:3 (profile default)",
+		},
+		{what: "file", file: "rayctl.yaml", text: "slurm:\n  containerRuntime: none\n", want: "none", wantWhere: "rayctl.yaml:2"},
+		{what: "chosen profile", args: []string{"--profile", "site"}, want: "pyxis", wantWhere: "config.yaml:5 (profile site)"},
+		{what: "variable", variable: "apptainer", args: []string{"--profile", "site"}, want: "apptainer", wantWhere: "RAYCTL_SLURM_CONTAINERRUNTIME"},
+		{what: "flag", args: []string{"--profile", "site", "--set", "slurm.containerRuntime=pyxis"}, want: "pyxis", wantWhere: "--set"},
 	}
-	prepared := []func(*testing.T){}
-	for _, s := range steps {
-		prepared = append(prepared, s.prepare)
+	for i, s := range steps {
 		t.Run(s.what, func(t *testing.T) {
-			s.prepare(t)
+			files, variable := map[string]string{}, ""
+			for _, step := range steps[:i+1] {
+				if step.file != "" {
+					files[step.file] = step.text
+				}
+				if step.variable != "" {
+					variable = step.variable
+				}
+			}
 			f := newFixture(t, files)
-			for _, p := range prepared {
-				p(t)
+			if variable != "" {
+				t.Setenv("RAYCTL_SLURM_CONTAINERRUNTIME", variable)
 			}
 			l := f.must("", append([]string{"--launcher", "slurm"}, s.args...)...)
 			if got := slurmspec.Of(l.Spec).ContainerRuntime; got != s.want {
@@ -180,13 +185,15 @@ func TestWorkersFlags(t *testing.T) {
 		{"which", two, []string{"--workers", "5"}, "--workers: the file has 2 worker groups: trainer, rollout: name the group"},
 		{"unknown group", two, []string{"--workers", "rolout=5"}, `--workers: there is no worker group "rolout": did you mean "rollout"?`},
 		{"unknown group in set", two, []string{"--set", "workers.x.replicas=5"}, `--set: workers: there is no worker group "x": the groups are trainer, rollout`},
-		{"no group", "", []string{"--gpus-per-worker", "1"}, "--gpus-per-worker: there are no workers: give --workers too"},
+		{"no group", "", []string{"--gpus-per-worker", "1"}, "--gpus-per-worker: there are no workers: add --workers 1, or as many as you want"},
 		{"no number", "", []string{"--workers", "many"}, `--workers: workers.worker.replicas: must be a whole number, not "many"`},
 		{"negative", "", []string{"--workers", "-1"}, `--workers: workers.worker.replicas: -1 is negative`},
 		{"unknown key", two, []string{"--set", "workers.trainer.gpu=1"}, `--set: workers.trainer: unknown key "gpu": did you mean "gpus"?`},
 		{"nothing set", "", []string{"--set", "name"}, `--set: "name" sets nothing`},
 		{"no key", "", []string{"--set", "=x"}, `--set: "=x" sets nothing`},
-		{"below a value", "", []string{"--set", "name.x=1"}, `--set: name: has no key "x" below it`},
+		{"below a value", "", []string{"--set", "name.x=1"}, `--set: name: has no key "x" below it: set name itself`},
+		{"below a value of the file", "name: a\n", []string{"--set", "name.x=1"}, `--set: name: is a single value and has no key "x" below it: set name itself`},
+		{"below nothing", "", []string{"--set", "name.=1"}, "--set: name: has no key \"\" below it: `rayctl schema` lists the keys with their meaning"},
 		{"hostile group", "", []string{"--workers", "$(id)=1"}, `--workers: "$(id)" cannot be the name of a worker group`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -243,9 +250,17 @@ func TestSearch(t *testing.T) {
 
 // TestScript: a script in place of a cluster file is named so, and YAML with a line of a script in it is read.
 func TestScript(t *testing.T) {
-	for _, text := range []string{"#!/bin/bash\n", "#! /bin/sh -e\nname: a\n", "#!/usr/bin/env -S bash -e\nsleep 1\n", "#SBATCH -N 2\nsrun hostname\n", "srun -N 1 ray start --head\n", "ray job submit -- a\n"} {
+	for _, text := range []string{"#!/bin/bash\n\"$D/bin/ray\" \\\n  start\n", "#! /bin/sh -e\nname: ray start\n", "srun -N 1 ray start --head\n", "ray job submit -- a\n"} {
 		f := newFixture(t, map[string]string{"it's.sbatch": text})
 		f.fails("it's.sbatch: is a shell script, not a cluster file: `rayctl init --from 'it'\"'\"'s.sbatch'` writes the rayctl.yaml of a script that starts Ray", "", "-f", "it's.sbatch")
+	}
+	for _, text := range []string{"#!/usr/bin/env -S bash -e\nsleep 1\n# ray start\n", "#SBATCH -N 2\nsrun hostname\n", "python a.py\n"} {
+		f := newFixture(t, map[string]string{"it's.sbatch": text})
+		f.fails("it's.sbatch: is a shell script, not a cluster file, and does not start Ray: `rayctl run -- bash 'it'\"'\"'s.sbatch'` runs it as a job on a Ray cluster", "", "-f", "it's.sbatch")
+	}
+	for _, text := range []string{"#!/usr/bin/env python3\n", "import ray\n\nray.init()\n", "print({"} {
+		f := newFixture(t, map[string]string{"it's.py": text})
+		f.fails("it's.py: is a Python program, not a cluster file: `rayctl run -- python 'it'\"'\"'s.py'` runs it as a job on a Ray cluster", "", "-f", "it's.py")
 	}
 	f := newFixture(t, map[string]string{"a.yaml": "#SBATCH -N 2\nname: a\nsetup: |\n  ray start --help\n", "b.yaml": "#!/usr/bin/env rayctl\nname: b\n", "c.yaml": "name: [\n"})
 	if a, b := f.must("", "-f", "a.yaml"), f.must("", "-f", "b.yaml"); a.Spec.Name != "a" || b.Spec.Name != "b" {

@@ -81,6 +81,15 @@ func AddSpec(fs *pflag.FlagSet) {
 	for _, f := range scalarFlags {
 		addString(fs, f.flag, "", f.usage)
 	}
+	addSizes(fs)
+	addEnv(fs)
+	addPackages(fs)
+	addLabels(fs)
+	addOtherFlags(fs)
+	addAliases(fs)
+}
+
+func addSizes(fs *pflag.FlagSet) {
 	addArray(fs, "workers", "", "number of workers, of a group if there are several, MIN:MAX for an elastic one: `[GROUP=]N`")
 	for _, bound := range []string{"min-workers", "max-workers"} {
 		addArray(fs, bound, "", "the same as --workers MIN:MAX, one bound: `[GROUP=]N`")
@@ -89,12 +98,11 @@ func AddSpec(fs *pflag.FlagSet) {
 	addArray(fs, "cpus-per-worker", "", "CPUs of each worker: `[GROUP=]N`")
 	addArray(fs, "memory-per-worker", "", "memory of each worker, as in 16Gi: `[GROUP=]SIZE`")
 	addArray(fs, "gpus-per-worker", "", "GPUs of each worker: `[GROUP=][TYPE:]N`")
-	addEnv(fs)
-	addPackages(fs)
+}
+
+func addLabels(fs *pflag.FlagSet) {
 	addArray(fs, "label", "", "label of the cluster: `KEY=VALUE`")
 	addArray(fs, "secret", "", "variable of the nodes with the value that `NAME` has on this machine, and in no record (secrets)")
-	addOtherFlags(fs)
-	addAliases(fs)
 }
 
 // AddJob adds the flags of commands that run a job on an existing cluster.

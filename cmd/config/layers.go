@@ -22,10 +22,10 @@ import (
 	"github.com/rayctl/rayctl/launcher/trust"
 )
 
-const (
-	stdinName      = "-"
-	defaultProfile = "default"
-)
+const stdinName = "-"
+
+// DefaultProfile is the profile that applies where none is named.
+const DefaultProfile = "default"
 
 // fileNames are the names of a cluster file that is found, the first before the second.
 var fileNames = []string{"rayctl.yaml", "rayctl.yml"}
@@ -81,8 +81,8 @@ func (l *loader) readFile() error {
 		return l.takeManifest(l.out.Manifest)
 	}
 	doc, err := l.parse(name, data)
-	if isScript(data, err) {
-		return &spec.Error{File: name, Msg: "is a shell script, not a cluster file", Hint: "`rayctl init --from " + shellescape.Quote(name) + "` writes the rayctl.yaml of a script that starts Ray"}
+	if script := program(name, data, err); script != nil {
+		return script
 	}
 	if err != nil {
 		return err
@@ -213,10 +213,10 @@ func (l *loader) mergeFiles() error {
 	if err != nil {
 		return err
 	}
-	if p := profiles.get(defaultProfile); p != nil {
+	if p := profiles.get(DefaultProfile); p != nil {
 		l.dropDecided(p)
 		l.doc.Merge(p)
-		l.out.Profile = defaultProfile
+		l.out.Profile = DefaultProfile
 	}
 	l.doc.Merge(l.file)
 	chosen := l.v.GetString(keyProfile)
@@ -257,12 +257,12 @@ func (l *loader) profiles() (profileSet, error) {
 	}
 	if keys := user.Keys(); len(keys) > 0 {
 		return set, &spec.Error{File: l.userPath(), Msg: fmt.Sprintf("unknown key %q", keys[0]),
-			Hint: "your configuration holds only profiles:; put it into profiles." + defaultProfile}
+			Hint: "your configuration holds only profiles:; put it into profiles." + DefaultProfile}
 	}
 	return set, nil
 }
 
-// userConfig reads the user's own configuration. It may be missing unless RAYCTL_CONFIG or --config names it.
+// userConfig reads the user's own configuration. It may be missing unless RAYCTL_CONFIG names it.
 func (l *loader) userConfig() (*spec.Document, error) {
 	path := l.userPath()
 	if path == "" {
@@ -278,7 +278,7 @@ func (l *loader) userConfig() (*spec.Document, error) {
 	}
 	data, err := os.ReadFile(l.abs(path))
 	if err != nil {
-		return nil, &spec.Error{File: path, Msg: "your configuration cannot be read: " + cause(err)}
+		return nil, &spec.Error{File: path, Msg: "your configuration cannot be read: " + cause(err), Hint: "make it readable, or name another one with " + environ.Config + "=FILE"}
 	}
 	l.out.Files = append(l.out.Files, path)
 	return l.parse(path, data)

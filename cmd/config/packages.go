@@ -17,13 +17,17 @@ import (
 func addPackages(fs *pflag.FlagSet) {
 	addString(fs, "requirements", "r", "`FILE` of packages for the job (requirements.txt; on this machine also pyproject.toml, uv.lock): `run` on this machine keeps them installed, elsewhere Ray installs them (job.pip)")
 	addArray(fs, "pip", "", "`PACKAGE` for the job, in addition to job.pip or job.uv")
-	addArray(fs, "with", "", "the same as --pip, the name that uv uses: `PACKAGE`")
-	fs.Lookup("with").Hidden = true
+	addWith(fs)
 	addArray(fs, "uv", "", "`PACKAGE` that Ray installs with uv for the job on every node, in addition to job.uv")
 	addArray(fs, "py-modules", "", "`PATH` of a directory or package, or URI, that is uploaded and importable in the job, in addition to job.pyModules")
 	addArray(fs, "excludes", "", "leave out of the working directory what matches `PATTERN` (as in .gitignore), in addition to job.excludes")
 	addString(fs, runtimeEnvFile, "", "YAML `FILE` with a runtime_env of Ray; paths in it are relative to the current directory; other flags override it")
 	addString(fs, runtimeEnvJSON, "", "runtime_env of Ray as `JSON`; other flags override it")
+}
+
+func addWith(fs *pflag.FlagSet) {
+	addArray(fs, "with", "", "the same as --pip, the name that uv uses: `PACKAGE`")
+	fs.Lookup("with").Hidden = true
 }
 
 // The flags that take a whole runtime_env, as those of `ray job submit`.
@@ -64,6 +68,9 @@ func (l *loader) mergeRuntimeEnv() error {
 
 // addPackages applies those flags. A requirements file takes the place of job.pip; single packages come beside what is there.
 func (l *loader) addPackages() error {
+	if l.opts.Up {
+		return l.addUpPackages()
+	}
 	if f := lookup(l.opts.Flags, "requirements"); f != nil && f.Changed {
 		o := spec.Origin{Source: "--requirements", Dir: l.dir}
 		if l.doc.Filled("job.uv") {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/rayctl/rayctl/launcher/spec"
-	"github.com/rayctl/rayctl/launcher/spec/nearest"
 )
 
 // profileSet holds profiles by name.
@@ -38,7 +37,7 @@ func (ps profileSet) addFrom(d *spec.Document) error {
 func (ps profileSet) unknown(name, source string) error {
 	names := slices.Sorted(maps.Keys(ps))
 	hint := "the profiles are " + strings.Join(names, ", ")
-	if near := nearest.Of(name, names); near != "" {
+	if near := spec.Nearest(name, names); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	} else if len(names) == 0 {
 		hint = "there are none; write some under profiles: in rayctl.yaml or ~/.config/rayctl/config.yaml"

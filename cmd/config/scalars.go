@@ -11,7 +11,6 @@ import (
 
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/spec/environ"
-	"github.com/rayctl/rayctl/launcher/spec/nearest"
 )
 
 // Keys of viper that are no keys of the cluster file.
@@ -112,7 +111,7 @@ func nearestEnv(name string, known []string) string {
 	for i, k := range known {
 		rest[i] = strings.TrimPrefix(k, environ.Prefix)
 	}
-	if near := nearest.Of(strings.TrimPrefix(name, environ.Prefix), rest); near != "" {
+	if near := spec.Nearest(strings.TrimPrefix(name, environ.Prefix), rest); near != "" {
 		return environ.Prefix + near
 	}
 	return ""

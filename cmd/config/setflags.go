@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/rayctl/rayctl/launcher/spec"
-	"github.com/rayctl/rayctl/launcher/spec/nearest"
 )
 
 // setFlags applies the flags that do not simply set one key, --set last.
@@ -129,7 +129,7 @@ func (l *loader) groupsFromFiles() bool {
 
 func (l *loader) unknownGroup(group string, groups []string, o spec.Origin) error {
 	hint := "the groups are " + strings.Join(groups, ", ")
-	if near := nearest.Of(group, groups); near != "" {
+	if near := spec.Nearest(group, groups); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
 	return flagError(o, hint, "there is no worker group %q", group)
@@ -169,7 +169,7 @@ func (l *loader) eachGroup(group string, named bool, o spec.Origin, do func(stri
 	groups := l.doc.GroupNames()
 	switch {
 	case len(groups) == 0:
-		return flagError(o, "give --workers too, as in --workers 2", "there are no workers")
+		return flagError(o, "add --workers 1, or as many as you want", "there are no workers")
 	case named && !slices.Contains(groups, group):
 		return l.unknownGroup(group, groups, o)
 	case named:
@@ -196,5 +196,23 @@ func (l *loader) setAny(text string, o spec.Origin) error {
 	if !ok || path == "" {
 		return flagError(o, "write it like --set workers.trainer.replicas=2", "%q sets nothing", text)
 	}
+	if m := numberedGroup.FindStringSubmatch(path); m != nil && !slices.Contains(l.doc.GroupNames(), m[1]+m[2]) {
+		return flagError(o, "write --set workers."+l.groupAt(m[1]+m[2])+m[3]+"="+value, "%s: a worker group has a name, and no number", path)
+	}
 	return l.doc.Set(path, value, o)
+}
+
+// numberedGroup matches a key of a worker group that is given by its place.
+var numberedGroup = regexp.MustCompile(`^workers(?:\[(\d+)\]|\.(\d+))(\..+)$`)
+
+// groupAt is the name of the group at a place, from 0 on.
+func (l *loader) groupAt(place string) string {
+	groups := l.doc.GroupNames()
+	if i, err := strconv.Atoi(place); err == nil && i < len(groups) {
+		return groups[i]
+	}
+	if len(groups) == 0 {
+		return defaultGroup
+	}
+	return groups[0]
 }

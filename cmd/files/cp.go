@@ -107,14 +107,14 @@ func runCp(ctx context.Context, a *app.App, o *cpOptions) error {
 	return nil
 }
 
-// onePlaceEach checks that one side is here and the other on a cluster.
+// onePlaceEach checks that one of SRC and DST is on this machine and the other one on a cluster.
 func (o *cpOptions) onePlaceEach() error {
 	if o.from.remote != o.to.remote {
 		return nil
 	}
 	if dir, _, colon := strings.Cut(o.from.path, ":"); colon && app.IsShared(dir) {
 		if info, err := os.Stat(dir); err == nil && info.IsDir() {
-			return app.UsageError("`cp -r "+shellescape.Quote(dir)+" DST` copies it, and `rayctl logs "+shellescape.Quote(dir)+"` shows the output", "%s is a directory of this machine, with what is shared of a run", dir)
+			return app.UsageError("`cp -r "+shellescape.Quote(dir)+" DST` copies it, and `rayctl logs "+shellescape.Quote(dir)+"` shows the output", "%s is a directory on this machine, with the shared files of a run", dir)
 		}
 	}
 	if _, err := os.Lstat(o.from.path); !o.from.remote && err != nil && spec.CheckName(o.from.path) == nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/sharedfile"
 	"github.com/rayctl/rayctl/launcher/spec"
-	"github.com/rayctl/rayctl/launcher/wholefile"
 	"github.com/rayctl/rayctl/templates/workloads"
 )
 
@@ -30,6 +30,7 @@ type initOptions struct {
 	set          []string
 	launcher     string
 	list, params bool
+	yes          bool // ask nothing
 	output       app.Output
 }
 
@@ -42,8 +43,9 @@ func NewInit(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "init [TEMPLATE | DIR | --from FILE]",
 		Short: "Write a commented rayctl.yaml and a small script to begin with",
-		Long: "init writes a cluster file and a script that run as they are, or what a CI system needs to run them. Clusters are named after the directory. Without a\n" +
-			"template it asks on a terminal, and elsewhere takes basic. A path, such as ./mine, is a directory with a team's own templates (`rayctl help templates`).\n\n" + templateHelp() +
+		Long: "init writes a cluster file and a script that run as they are, or what a CI system needs to run them. Clusters are named after the directory.\n" +
+			"A path, such as ./mine, is a directory with a team's own templates (`rayctl help templates`). On a terminal init asks for the template, if none is named, and\n" +
+			"for its parameters, unless --set gives some. It asks nothing with -y, in CI and without a terminal: the template is basic then, and parameters have their defaults.\n\n" + templateHelp() +
 			"\n--params shows what --set can change in a template.\n\n" +
 			"--from FILE writes the rayctl.yaml of what starts Ray by hand today: a batch script (#SBATCH lines, srun, `ray start` or `ray symmetric-run`), a RayJob or\n" +
 			"RayCluster of KubeRay, or a file with a `ray job submit` line; - is standard input. The script is read, not run. What is not translated, and what is to be\n" +
@@ -72,6 +74,7 @@ func NewInit(a *app.App) *cobra.Command {
 	c.Flags().BoolVar(&o.force, "force", false, "overwrite files that are there")
 	c.Flags().StringArrayVar(&o.set, "set", nil, "set a parameter of the template: `KEY=VALUE`, as in nodes=4")
 	c.Flags().StringVar(&o.launcher, "launcher", "", "write the files for this `LAUNCHER`")
+	c.Flags().BoolVarP(&o.yes, "yes", "y", false, "ask nothing: take the defaults")
 	c.Flags().BoolVar(&o.list, "list", false, "list the templates")
 	c.Flags().BoolVar(&o.params, "params", false, "show the parameters of the template")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName)
@@ -96,7 +99,7 @@ func runInit(a *app.App, o *initOptions) error {
 	switch {
 	case o.list:
 		return o.printList(a, found.all)
-	case found.one == nil && o.asks(a):
+	case o.asks(a, found):
 		return o.ask(a, found)
 	}
 	t, err := found.only()
@@ -106,12 +109,21 @@ func runInit(a *app.App, o *initOptions) error {
 	case o.params:
 		return o.printParameters(a, t)
 	}
-	return o.make(a, t, o.set)
+	return o.make(a, t, o.given())
 }
 
-// asks reports whether a person can be asked.
-func (o *initOptions) asks(a *app.App) bool {
-	return o.template == "" && !o.params && a.InTTY && a.OutTTY && a.ErrTTY
+// given are the parameters of the command line.
+func (o *initOptions) given() []string {
+	if o.launcher == "" {
+		return o.set
+	}
+	return append(slices.Clone(o.set), "launcher="+o.launcher)
+}
+
+// asks reports whether there is a person to ask, who has not said already what they want.
+func (o *initOptions) asks(a *app.App, f *found) bool {
+	person := a.InTTY && a.OutTTY && a.ErrTTY && a.Getenv("CI") != "true"
+	return person && !o.yes && !o.params && (f.one == nil || len(o.set) == 0)
 }
 
 // make writes the files of a template with these parameters, and says what to do next.
@@ -120,11 +132,8 @@ func (o *initOptions) make(a *app.App, t *workloads.Template, set []string) erro
 	if err != nil {
 		return err
 	}
-	if o.launcher != "" {
-		set = append(slices.Clone(set), "launcher="+o.launcher)
-	}
-	if a.Release != "" && slices.ContainsFunc(t.Parameters, func(p workloads.Parameter) bool { return p.Name == versionParameter }) {
-		set = slices.Insert(slices.Clone(set), 0, versionParameter+"="+a.Release)
+	if slices.ContainsFunc(t.Parameters, func(p workloads.Parameter) bool { return p.Name == versionParameter }) {
+		set = pinned(a, set)
 	}
 	values, err := t.Values(set, project)
 	if err == nil {
@@ -149,6 +158,18 @@ func (o *initOptions) make(a *app.App, t *workloads.Template, set []string) erro
 		a.Next(steps...)
 	}
 	return nil
+}
+
+// pinned adds this build's version, unless the user sets another.
+func pinned(a *app.App, set []string) []string {
+	switch {
+	case sets(set, versionParameter):
+	case a.Source == "":
+		a.UI.Note("this rayctl was not built from a release, so the file uses the branch main, which changes: give `--set %s=TAG` with a tag or a commit", versionParameter)
+	default:
+		return slices.Insert(slices.Clone(set), 0, versionParameter+"="+a.Source)
+	}
+	return set
 }
 
 // project is the default of the clusters' name: that of a file without one in this directory.
@@ -246,7 +267,7 @@ func (o *initOptions) write(a *app.App, name string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	if err := wholefile.Write(path, content, 0o644); err != nil {
+	if err := sharedfile.Write(path, content, 0o644); err != nil {
 		return err
 	}
 	fmt.Fprintln(a.Out, path)

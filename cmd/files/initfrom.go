@@ -42,7 +42,10 @@ func runInitFrom(a *app.App, o *initOptions) error {
 		command = "rayctl run"
 	}
 	path := filepath.Join(o.dir, name)
-	a.Next("read "+path+", `rayctl validate -f "+shellescape.Quote(path)+"`", "`"+o.below(command)+"`")
+	if filepath.Clean(o.dir) != "." { // from here, as the paths of the job are relative to where its script was submitted
+		command += " -f " + shellescape.Quote(path)
+	}
+	a.Next("read "+path+", `rayctl validate -f "+shellescape.Quote(path)+"`", "`"+command+"`")
 	return nil
 }
 

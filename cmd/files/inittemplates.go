@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"al.essio.dev/pkg/shellescape"
@@ -12,7 +11,7 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/terminal"
-	"github.com/rayctl/rayctl/launcher/spec/nearest"
+	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/templates/workloads"
 )
 
@@ -55,8 +54,8 @@ func (o *initOptions) find() (*found, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.one = named(all, name); f.one == nil {
-		f.one = named(all, o.template)
+	if f.one = workloads.Named(all, name); f.one == nil {
+		f.one = workloads.Named(all, o.template)
 	}
 	if f.one == nil {
 		return nil, o.unknown(all)
@@ -64,25 +63,10 @@ func (o *initOptions) find() (*found, error) {
 	return f, nil
 }
 
-// named is the template with a name, or which people call so; nil if there is none.
-func named(all []*workloads.Template, name string) *workloads.Template {
-	for _, t := range all {
-		if t.Name == name {
-			return t
-		}
-	}
-	for _, t := range all {
-		if slices.Contains(t.Aliases, strings.ToLower(name)) {
-			return t
-		}
-	}
-	return nil
-}
-
 // unknown is the error for a name that no template has.
 func (o *initOptions) unknown(all []*workloads.Template) error {
 	hint := "there are " + strings.Join(names(all), ", ")
-	if near := nearest.Of(o.template, names(all)); near != "" {
+	if near := spec.Nearest(o.template, names(all)); near != "" {
 		hint = "did you mean " + near + "? `rayctl init --list` lists the templates"
 	}
 	if _, err := os.Stat(filepath.Join(o.template, workloads.ManifestName)); err == nil {
@@ -97,7 +81,7 @@ func (f *found) only() (*workloads.Template, error) {
 	case f.one != nil:
 		return f.one, nil
 	case f.dir == "":
-		return named(f.all, defaultTemplate), nil
+		return workloads.Named(f.all, defaultTemplate), nil
 	}
 	var commands []string
 	for _, name := range names(f.all) {

@@ -13,8 +13,8 @@ import (
 	"github.com/rayctl/rayctl/cmd/config"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/sharedfile"
 	"github.com/rayctl/rayctl/launcher/spec"
-	"github.com/rayctl/rayctl/launcher/wholefile"
 )
 
 type renderOptions struct {
@@ -98,11 +98,13 @@ func runValidate(a *app.App, o *renderOptions) error {
 		if err := app.CheckSizes(c.Spec); err != nil {
 			return err
 		}
+	} else if err := app.CheckTemplate(c.Spec); err != nil {
+		return err
 	}
 	if _, err := config.ReadSecrets(c.Spec, a.Getenv); err != nil {
 		return err
 	}
-	if err := a.CheckSent(&c.Spec.Job); err != nil {
+	if err := a.CheckLaunched(c.Spec); err != nil {
 		return err
 	}
 	if _, err := rendered(a, o, c); err != nil {
@@ -128,7 +130,7 @@ func loadRendered(a *app.App, o *renderOptions) (*config.Loaded, error) {
 // rendered is what a launch would create.
 func rendered(a *app.App, o *renderOptions, c *config.Loaded) ([]launcher.File, error) {
 	if o.up {
-		c.Spec.Job = app.JobOfUp(c.Spec)
+		c.Spec.Job = config.JobOfUp(c.Spec)
 	}
 	if err := c.ReadPackages(!o.up); err != nil {
 		return nil, err
@@ -143,7 +145,7 @@ func rendered(a *app.App, o *renderOptions, c *config.Loaded) ([]launcher.File, 
 	if o.network {
 		files, err := l.RenderNetwork(c.Spec)
 		if err == nil && files == nil {
-			err = launcher.Unsupported(l, "render --networkpolicy")
+			err = launcher.Unsupported(l, "render --networkpolicy", "leave --networkpolicy out: only KubeRay has network policies")
 		}
 		return files, err
 	}
@@ -225,7 +227,7 @@ func writeFiles(a *app.App, dir string, files []launcher.File) error {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return fmt.Errorf("writing the rendered files: %w", err)
 		}
-		if err := wholefile.Write(path, f.Content, 0o644); err != nil {
+		if err := sharedfile.Write(path, f.Content, 0o644); err != nil {
 			return fmt.Errorf("writing the rendered files: %w", err)
 		}
 		fmt.Fprintln(a.Out, path)

@@ -4,7 +4,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
-	"github.com/rayctl/rayctl/cmd/app/jobend"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher/driverio"
 )
@@ -44,7 +43,7 @@ func jobIDs(a *app.App, c *cobra.Command, name string) ([]cobra.Completion, cobr
 	}
 	var out []cobra.Completion
 	for i := range jobs {
-		out = append(out, cobra.CompletionWithDesc(terminal.OneLine(jobend.Name(&jobs[i])), terminal.OneLine(string(jobs[i].Status))+" "+terminal.Shorten(driverio.UserCommand(jobs[i].Entrypoint), false)))
+		out = append(out, cobra.CompletionWithDesc(terminal.OneLine(app.JobName(&jobs[i])), terminal.OneLine(string(jobs[i].Status))+" "+terminal.Shorten(driverio.UserCommand(jobs[i].Entrypoint), false)))
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/rayctl/rayctl/cmd/app"
-	"github.com/rayctl/rayctl/cmd/app/driverend"
-	"github.com/rayctl/rayctl/cmd/app/jobend"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
@@ -24,7 +22,7 @@ type followed struct {
 }
 
 // followJob writes a job's output to w until it ends. An interrupt ends only the watching.
-func followJob(ctx context.Context, a *app.App, c *app.Connection, id string, w *driverend.Output, opts dashboardclient.FollowOptions) (*followed, error) {
+func followJob(ctx context.Context, a *app.App, c *app.Connection, id string, w *app.DriverEnd, opts dashboardclient.FollowOptions) (*followed, error) {
 	alive, look, stop := c.AwaitEnd(ctx)
 	defer stop()
 	opts.OnInterrupted = func(err error) {
@@ -33,8 +31,12 @@ func followJob(ctx context.Context, a *app.App, c *app.Connection, id string, w 
 			a.UI.Note("the dashboard does not answer, retrying: %s", app.Sentence(err))
 		}
 	}
+	if c.Cluster() != nil {
+		go app.TellUnmet(alive, a.UI, c.Cluster().Launcher, c.ID())
+	}
+	waits := ""
 	opts.OnStatus = func(j dashboardclient.Job) {
-		if j.Status == dashboardclient.JobPending {
+		if waits = j.WaitsFor(); j.Status == dashboardclient.JobPending {
 			a.UI.Live(strings.TrimSpace("PENDING: "+terminal.OneLine(j.Message)), a.Now())
 			return
 		}
@@ -44,6 +46,10 @@ func followJob(ctx context.Context, a *app.App, c *app.Connection, id string, w 
 	a.UI.Clear()
 	if err != nil && errors.Is(context.Cause(alive), launcher.ErrEnded) {
 		return nil, launcher.Fail(runstate.CodeLost, err, fmt.Sprintf("`rayctl status %s` shows why", c.Cluster().ID), "cluster %s has ended, and job %s with it", c.Cluster().ID, id)
+	}
+	if err != nil && app.Interrupted(ctx) && waits != "" {
+		a.UI.Note("stopped watching job %s, which is PENDING and waits for: %s. `rayctl logs%s %s -f` shows its output once it runs, `rayctl stop%s %s` stops it", id, waits, c.Flags(), id, c.Flags(), id)
+		return nil, app.Exit(runstate.CodeInterrupted)
 	}
 	if err != nil && app.Interrupted(ctx) {
 		a.UI.Note("stopped watching, the job keeps running: `rayctl logs%s %s -f` shows it, `rayctl stop%s %s` stops it", c.Flags(), id, c.Flags(), id)
@@ -58,8 +64,8 @@ func followJob(ctx context.Context, a *app.App, c *app.Connection, id string, w 
 
 // explainStart completes the output of a job that did not start: with Ray's message, which Ray 2.60 writes into the driver's log itself, and with the agents' logs where
 // that message does not have the cause. It returns the cause in one line, as the keeper does for a run, or "" if the driver started.
-func explainStart(ctx context.Context, c *app.Connection, w *driverend.Output, j *dashboardclient.Job) (string, error) {
-	if code, own := jobend.Code(j); own || code != runstate.CodeStartFailed {
+func explainStart(ctx context.Context, c *app.Connection, w *app.DriverEnd, j *dashboardclient.Job) (string, error) {
+	if code, own := app.JobCode(j); own || code != runstate.CodeStartFailed {
 		return "", nil
 	}
 	if w.Silent() && j.Message != "" {

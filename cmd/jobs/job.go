@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
-	"github.com/rayctl/rayctl/cmd/app/jobend"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher/driverio"
@@ -58,22 +57,24 @@ func showJob(a *app.App, o *jobsOptions, j *dashboardclient.Job) error {
 		return err
 	}
 	if o.output.Format == app.FormatName {
-		_, err := fmt.Fprintln(a.Out, terminal.OneLine(jobend.Name(j)))
+		_, err := fmt.Fprintln(a.Out, terminal.OneLine(app.JobName(j)))
 		return err
 	}
 	return printJob(a.Out, took(a.Now(), j), j)
 }
 
 func printJob(w io.Writer, took string, j *dashboardclient.Job) error {
-	rows := [][]string{{"job", jobend.Name(j)}, {"status", string(j.Status)}, {"command", driverio.UserCommand(j.Entrypoint)}}
+	rows := [][]string{{"job", app.JobName(j)}, {"status", string(j.Status)}, {"command", driverio.UserCommand(j.Entrypoint)}}
 	add := func(key, value string) {
 		if value != "" && value != "-" {
 			rows = append(rows, []string{key, value})
 		}
 	}
-	add("message", j.Message)
+	add("waits for", j.WaitsFor())
+	message, rest, _ := strings.Cut(strings.TrimRight(j.Message, "\n"), "\n")
+	add("message", message)
 	if j.DriverExitCode != nil {
-		add("exit code", strconv.Itoa(jobend.ShellCode(*j.DriverExitCode)))
+		add("exit code", strconv.Itoa(app.ShellCode(*j.DriverExitCode)))
 	}
 	add("started", terminal.Stamp(w, j.StartTime))
 	add("ended", terminal.Stamp(w, j.EndTime))
@@ -86,7 +87,11 @@ func printJob(w io.Writer, took string, j *dashboardclient.Job) error {
 	}
 	slices.Sort(metadata)
 	add("metadata", strings.Join(metadata, " "))
-	return terminal.Table(w, rows)
+	if err := terminal.Table(w, rows); err != nil || rest == "" {
+		return err
+	}
+	_, err := fmt.Fprintln(w, "  "+strings.ReplaceAll(terminal.Clean(rest), "\n", "\n  ")) // what Ray shows of the output, such as a traceback
+	return err
 }
 
 type deleteOptions struct {

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
-	"github.com/rayctl/rayctl/cmd/app/jobend"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
@@ -96,10 +95,10 @@ func showJobs(a *app.App, o *jobsOptions, jobs []dashboardclient.Job) error {
 	for i := range jobs {
 		j := &jobs[i]
 		if o.output.Format == app.FormatName {
-			fmt.Fprintln(a.Out, terminal.OneLine(jobend.Name(j)))
+			fmt.Fprintln(a.Out, terminal.OneLine(app.JobName(j)))
 			continue
 		}
-		row := []string{jobend.Name(j), string(j.Status), terminal.Stamp(a.Out, j.StartTime), took(a.Now(), j), terminal.Shorten(driverio.UserCommand(j.Entrypoint), o.output.Format == app.FormatWide)}
+		row := []string{app.JobName(j), string(j.Status), terminal.Stamp(a.Out, j.StartTime), took(a.Now(), j), terminal.Shorten(driverio.UserCommand(j.Entrypoint), o.output.Format == app.FormatWide)}
 		if o.output.Format == app.FormatWide {
 			row = append(row, j.Type, j.Message)
 		}

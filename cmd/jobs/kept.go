@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/rayctl/rayctl/cmd/app"
-	"github.com/rayctl/rayctl/cmd/app/jobend"
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/dashboardclient/logstream"
 	"github.com/rayctl/rayctl/launcher"
@@ -36,7 +35,7 @@ func keptJobs(ctx context.Context, a *app.App, o *jobsOptions, c *app.Cluster, w
 	case len(jobs) == 0 && r.Job != nil:
 		return why
 	case len(jobs) == 0:
-		return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, fmt.Sprintf("`rayctl logs %s` shows what it has", c.ID), "cluster %s has ended, and its record has no job that was submitted to it", c.ID)
+		return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, fmt.Sprintf("`rayctl status %s` shows what its record has", c.ID), "cluster %s has ended, and its record has no job that was submitted to it", c.ID)
 	}
 	return showJobs(a, o, jobs)
 }
@@ -60,7 +59,7 @@ func keptLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster, r
 	}
 	output, cut, err := r.Jobs.Output(ctx, job.SubmissionID)
 	if errors.Is(err, fs.ErrNotExist) {
-		return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "a run's own output is kept everywhere, that of other jobs where the cluster's nodes share files with the keeper",
+		return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "lifetime.keepOutput and keepOutputTotal of the next cluster can keep more; what a lost node had is lost, and a run on Kubernetes keeps its own output alone",
 			"cluster %s has ended, and the output of job %s is not kept", c.ID, job.SubmissionID)
 	}
 	if err != nil {
@@ -81,5 +80,5 @@ func keptLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster, r
 	if !o.follow || !job.Status.Terminal() {
 		return nil
 	}
-	return jobend.Outcome(a, &job, "")
+	return app.JobOutcome(a, &job, "")
 }

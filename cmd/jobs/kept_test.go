@@ -8,8 +8,8 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// TestKept: what was submitted to a cluster is listed and shown after the cluster's end.
-func TestKept(t *testing.T) {
+// TestJobsOfAnEndedCluster: what was submitted to a cluster is listed and shown after the cluster's end.
+func TestJobsOfAnEndedCluster(t *testing.T) {
 	const records = `[{"type": "SUBMISSION", "submission_id": "first", "status": "SUCCEEDED", "entrypoint": "python a.py", "start_time": 1000, "end_time": 2000, "driver_exit_code": 0},
 		{"type": "SUBMISSION", "submission_id": "failed", "status": "FAILED", "entrypoint": "python b.py", "start_time": 3000, "end_time": 5000, "driver_exit_code": 7},
 		{"type": "SUBMISSION", "submission_id": "last", "status": "RUNNING", "entrypoint": "true", "start_time": 9000}]`

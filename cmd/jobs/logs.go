@@ -11,9 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
-	"github.com/rayctl/rayctl/cmd/app/driverend"
-	"github.com/rayctl/rayctl/cmd/app/jobend"
-	"github.com/rayctl/rayctl/cmd/app/watcher"
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/driverio"
@@ -62,7 +59,7 @@ func rankFilesError(err error) error {
 	if _, isFile := errors.AsType[*fs.PathError](err); !isFile {
 		return err
 	}
-	return launcher.Fail(runstate.CodeSpec, err, "name a directory in which you can make files, and that has none of them yet", "--rank-files: %v", err)
+	return launcher.Fail(runstate.CodeSpec, err, "name a directory in which you can make files, and that has no files of ranks yet", "--rank-files: %v", err)
 }
 
 // NewLogs is `rayctl logs`.
@@ -73,8 +70,8 @@ func NewLogs(a *app.App) *cobra.Command {
 		Aliases: []string{"log"},
 		Short:   "Show a driver's output, also after its cluster has ended",
 		Long: "logs shows the output of a run's job.prepare and then of its driver, byte for byte, also after its cluster has ended. With JOB it shows the output of that job. For a cluster\n" +
-			"without a job of its own it shows the output of the newest job. After the cluster's end the output of submitted jobs is kept on this machine and on Slurm\n" +
-			"(the last 8 MiB of each), not on Kubernetes. With -f it follows until the end and exits with the driver's exit code. --node and --file show Ray's own logs,\n" +
+			"without a job of its own it shows the output of the newest job. After the cluster's end the output of submitted jobs is kept, too, 8 MiB of each\n" +
+			"(lifetime.keepOutput). With -f it follows until the end and exits with the driver's exit code. --node and --file show Ray's own logs,\n" +
 			"which the node's agent serves: of the raylet, the agents and the workers.\n" +
 			"In place of NAME it takes the directory of a run that another user shares (job.shareDir).",
 		Example: "  rayctl logs -f\n  rayctl logs grpo-x1f3a --tail 100\n  rayctl logs raysubmit_x1\n  rayctl logs dev raysubmit_x1 -f\n" +
@@ -105,13 +102,13 @@ func NewLogs(a *app.App) *cobra.Command {
 // arguments checks the flags and distinguishes NAME and JOB.
 func (o *logsOptions) arguments(args []string) error {
 	if o.tail < 0 || o.attempt < 0 {
-		return app.UsageError("", "--tail and --attempt cannot be negative")
+		return app.UsageError("give a number from 1, or leave the flag out", "--tail and --attempt cannot be negative")
 	}
 	if err := app.CheckRank(o.rank, o.rankFiles, o.node == "" && o.tail == 0); err != nil {
 		return err
 	}
 	if o.attempt > 0 && (o.node != "" || o.dashboard.Address != "") {
-		return app.UsageError("", "--attempt applies to a run's own output, and cannot be used with --node or --address")
+		return app.UsageError("leave one of them out", "--attempt applies to a run's own output, and cannot be used with --node or --address")
 	}
 	if o.file != "" && o.node == "" {
 		return app.UsageError("give --node NODE, too; `rayctl status NAME` lists the nodes, head-0 is the head", "--file is a log of a node, and no node is given")
@@ -152,7 +149,7 @@ func showLogs(ctx context.Context, a *app.App, o *logsOptions) error {
 	case err != nil:
 		return err
 	case o.attempt > s.Attempt:
-		return launcher.Fail(runstate.CodeSpec, nil, "give one up to that, or leave --attempt out", "%s has no attempt %d, and its last one is %d", c.ID, o.attempt, s.Attempt)
+		return launcher.Fail(runstate.CodeSpec, nil, fmt.Sprintf("give 1 to %d, or leave --attempt out", max(s.Attempt, 1)), "%s has no attempt %d, and its last one is %d", c.ID, o.attempt, s.Attempt)
 	case (o.rank != app.AllRanks || o.rankFiles != "") && !o.ranks:
 		return launcher.Fail(runstate.CodeSpec, nil, "leave out --rank and --rank-files", "%s has no job of its own that runs on every node, and so no ranks", c.ID)
 	case o.rankFiles != "":
@@ -186,14 +183,14 @@ func runLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster, s 
 		return followRun(ctx, a, o, c)
 	}
 	if !earlier && s.Job != nil && s.Job.State == runstate.JobWaiting && !s.Job.Preparing() {
-		a.UI.Note("the job of %s is not submitted yet: %s", c.ID, watcher.PhaseLine(s))
+		a.UI.Note("the job of %s is not submitted yet: %s", c.ID, app.PhaseLine(s))
 		return nil
 	}
 	err := outputOf(ctx, a, c, func(source launcher.LogSource) error { return presentLog(ctx, a, o, &s, source) })
 	switch {
 	case errors.Is(err, keeper.ErrNotFound):
-		return launcher.Fail(runstate.CodeSpec, launcher.ErrNotEnded, "the same command shows what was saved of it once the run has ended",
-			"attempt %d of %s had another keeper than the one that answers now", o.attempt, c.ID)
+		return launcher.Fail(runstate.CodeSpec, launcher.ErrNotEnded, "repeat the command when the run has ended: it then shows what was saved",
+			"the output of attempt %d of %s cannot be read yet, because the keeper of that attempt does not run any more", o.attempt, c.ID)
 	case err != nil || !o.follow:
 		return err
 	}
@@ -222,10 +219,10 @@ func presentLog(ctx context.Context, a *app.App, o *logsOptions, s *launcher.Sta
 
 // followRun watches the run, through restarts and to its end; or the one attempt that was asked for.
 func followRun(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster) error {
-	output, shared := driverend.New(o.to(a)), c.Shared() != nil
+	output, shared := app.NewDriverEnd(o.to(a)), c.Shared() != nil
 	ro := launcher.RunOptions{Stdout: output, Tail: o.tail, Attempt: o.attempt, Source: c.Shared(), Logger: a.Logger()}
 	if !shared {
-		ro.OnStatus = watcher.New(a.UI).See
+		ro.OnStatus = app.NewWatcher(a.UI).See
 	}
 	outcome, err := launcher.Attach(ctx, c.Launcher, c.ID, ro)
 	switch {
@@ -243,7 +240,7 @@ func followRun(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster) 
 	exit := outcome.Receipt.Exit
 	a.UI.Note("%s", exit.Sentence())
 	if !shared && (exit.Cause == runstate.CauseDriverFailed || exit.Cause == runstate.CausePrepareFailed) {
-		output.HintMissing(a.UI, false)
+		output.HintMissing(a.UI, app.Place{})
 	}
 	return app.ExitOrNil(exit.Code)
 }
@@ -265,15 +262,15 @@ func dashboardLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Conne
 	if !o.follow {
 		return c.JobLog(ctx, id, o.to(a), dashboardclient.LogOptions{Tail: o.tail, StripHeader: true})
 	}
-	output := driverend.New(o.to(a))
+	output := app.NewDriverEnd(o.to(a))
 	job, err := followJob(ctx, a, c, id, output, dashboardclient.FollowOptions{Tail: o.tail, StripHeader: true})
 	if err != nil {
 		return err
 	}
 	if job.Status == dashboardclient.JobFailed {
-		output.HintMissing(a.UI, false)
+		output.HintMissing(a.UI, app.Place{Standing: c.Cluster().Remade(ctx)})
 	}
-	return jobend.Outcome(a, job.Job, job.notStarted)
+	return app.JobOutcome(a, job.Job, job.notStarted)
 }
 
 func newestJob(ctx context.Context, c *app.Connection) (string, error) {
@@ -304,7 +301,7 @@ func recordLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster)
 	attempt := o.attempt
 	if attempt == 0 {
 		if attempt = lastOutput(ctx, &r.Status, r.OpenLog); attempt != 0 {
-			a.UI.Note("attempt %d had no output; this is that of attempt %d", r.Attempt, attempt)
+			a.UI.Note("attempt %d had no output; the output of attempt %d follows", r.Attempt, attempt)
 		}
 	}
 	if err := tailLog(ctx, o.to(a), &r.Status, r.OpenLog, attempt, o.tail, 0); err != nil {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/rayctl/rayctl/cmd/app"
-	"github.com/rayctl/rayctl/cmd/app/jobend"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
@@ -19,11 +18,11 @@ func printReceipt(ctx context.Context, a *app.App, c *app.Connection, j *dashboa
 		return
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s\n", jobend.Name(j), ending(j))
+	fmt.Fprintf(&b, "%s %s\n", app.JobName(j), ending(j))
 	if !j.StartTime.IsZero() && !j.EndTime.IsZero() {
 		fmt.Fprintf(&b, "  time    %s from the submission to the end\n", launcher.Human(j.EndTime.Sub(j.StartTime).Seconds()))
 	}
-	fmt.Fprintf(&b, "  log     `rayctl logs%s %s`", c.Flags(), jobend.Name(j))
+	fmt.Fprintf(&b, "  log     `rayctl logs%s %s`", c.Flags(), app.JobName(j))
 	if c.Cluster() != nil {
 		if s, err := c.Cluster().Status(ctx); err == nil && s.Output() != "" {
 			fmt.Fprintf(&b, "\n  output  %s", s.Output())
@@ -34,7 +33,7 @@ func printReceipt(ctx context.Context, a *app.App, c *app.Connection, j *dashboa
 
 // ending is how a job ended, in a few words: what there is to say of a failure has its own message.
 func ending(j *dashboardclient.Job) string {
-	switch code, own := jobend.Code(j); {
+	switch code, own := app.JobCode(j); {
 	case code == 0:
 		return "succeeded"
 	case own:

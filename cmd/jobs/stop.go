@@ -28,6 +28,7 @@ func NewStop(a *app.App) *cobra.Command {
 		Aliases: []string{"cancel"},
 		Short:   "Stop jobs of a cluster, and wait until they have ended",
 		Long: "stop sends the driver SIGTERM, and SIGKILL after the grace of the cluster (job.grace, Ray's default 3 s). A job that ended before is not an error.\n" +
+			"Ray cannot end a job that is PENDING before it starts the job: stop says what the job waits for, and what ends it earlier.\n" +
 			"Without JOB it stops the run's own job, or the only job that runs on the cluster. NAME is the name of a cluster or run, as in `rayctl logs NAME`.",
 		Example: "  rayctl stop grpo-x1f3a\n  rayctl stop raysubmit_x1\n  rayctl stop dev raysubmit_x1 raysubmit_x2\n  rayctl stop -c dev raysubmit_x1",
 		Args:    cobra.ArbitraryArgs,
@@ -69,10 +70,14 @@ func runStop(ctx context.Context, a *app.App, o *stopOptions) error {
 			return err
 		}
 	}
+	waiting := unstarted(ctx, c, o.ids, tellAfter)
+	for _, job := range waiting {
+		a.UI.Note("job %s is PENDING: it waits for %s. Ray ends the job when it starts the job; before that %s", job.SubmissionID, job.WaitsFor(), endsUnstarted(c))
+	}
 	if o.noWait {
 		return nil
 	}
-	if err := refuseUnstarted(ctx, a, c, o.ids); err != nil {
+	if err := awaitStarted(ctx, c, waiting); err != nil {
 		return err
 	}
 	for _, id := range o.ids {
@@ -83,42 +88,50 @@ func runStop(ctx context.Context, a *app.App, o *stopOptions) error {
 	return nil
 }
 
-// startsWithin is how long a job that is to be stopped may be PENDING: Ray's request to stop waits for the process that is to start the driver, which may wait for
+// tellAfter is how long a job that is to be stopped may be PENDING before the user is told that it waits.
+var tellAfter = time.Second
+
+// startsWithin is how long stop waits for the start of such a job: Ray's request to stop waits for the process that is to start the driver, which may wait for
 // resources, or for packages that are installed.
 var startsWithin = time.Minute
 
-// tellAfter is when the user is told that such a job waits.
-var tellAfter = 2 * time.Second
-
-// refuseUnstarted names what ends a job that Ray cannot stop yet.
-func refuseUnstarted(ctx context.Context, a *app.App, c *app.Connection, ids []string) error {
-	for _, id := range ids {
-		if !stillPending(ctx, c, id, tellAfter) {
-			continue // awaitStopped has the error
-		}
-		a.UI.Note("job %s waits for resources or for its environment; Ray stops it when it starts it", id)
-		if !stillPending(ctx, c, id, startsWithin) {
-			continue
-		}
-		hint := "`rayctl status" + c.Flags() + "` shows what it waits for"
-		if c.Cluster() != nil {
-			hint = "`rayctl down " + string(c.Cluster().ID) + "` ends the cluster and the job at once"
-		}
-		return launcher.Fail(runstate.CodeUnreachable, nil, hint,
-			"job %s waits for resources or for its environment: Ray has the request and stops the job when it starts it, and cannot end it before", id)
-	}
-	return nil
-}
-
-// stillPending reports whether Ray has not started a job within that time.
-func stillPending(ctx context.Context, c *app.Connection, id string, within time.Duration) bool {
+// unstarted are those of the jobs that Ray has not started within that time.
+func unstarted(ctx context.Context, c *app.Connection, ids []string, within time.Duration) (waiting []*dashboardclient.Job) {
 	short, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	if err := c.AwaitStart(short, id); err == nil || ctx.Err() != nil {
-		return false
+	for _, id := range ids {
+		if err := c.AwaitStart(short, id); err == nil {
+			continue
+		}
+		job, err := c.GetJob(ctx, id) // a slow dashboard may have answered nothing in that time
+		if err == nil && job.Status == dashboardclient.JobPending {
+			waiting = append(waiting, job)
+		}
 	}
-	job, err := c.GetJob(ctx, id) // a slow dashboard may have answered nothing in that time
-	return err == nil && job.Status == dashboardclient.JobPending
+	return waiting
+}
+
+// endsUnstarted is the next step for a job that Ray has not started and so cannot end.
+func endsUnstarted(c *app.Connection) string {
+	if c.Cluster() == nil {
+		return "only the end of the cluster ends the job"
+	}
+	return "`rayctl down " + string(c.Cluster().ID) + "` ends the job with its cluster"
+}
+
+// awaitStarted waits until Ray has started the jobs, at which point it stops them; it waits startsWithin at most.
+func awaitStarted(ctx context.Context, c *app.Connection, waiting []*dashboardclient.Job) error {
+	var ids []string
+	for _, job := range waiting {
+		ids = append(ids, job.SubmissionID)
+	}
+	still := unstarted(ctx, c, ids, startsWithin)
+	if len(still) == 0 {
+		return nil
+	}
+	job := still[0]
+	return launcher.Fail(runstate.CodeUnreachable, nil, endsUnstarted(c),
+		"job %s is still PENDING and waits for %s: Ray ends the job when it starts the job", job.SubmissionID, job.WaitsFor())
 }
 
 // lookAfter is when a stopped job is suspected to have ended with its cluster: a run's cluster ends with its job.
@@ -148,6 +161,10 @@ func awaitStopped(ctx context.Context, a *app.App, c *app.Connection, id string)
 		if toldKilled(ctx, c, id) {
 			a.UI.Warn(killedText, id, dashboardclient.JobStopped)
 		}
+	case app.Interrupted(ctx):
+		a.UI.Clear()
+		a.UI.Note("stopped waiting: Ray has the request to stop job %s, and `rayctl jobs%s %s` shows when it has ended", id, c.Flags(), id)
+		return app.Exit(runstate.CodeInterrupted)
 	default:
 		return err
 	}

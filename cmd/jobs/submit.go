@@ -17,8 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/rayctl/rayctl/cmd/app"
-	"github.com/rayctl/rayctl/cmd/app/driverend"
-	"github.com/rayctl/rayctl/cmd/app/jobend"
 	"github.com/rayctl/rayctl/cmd/config"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/dashboardclient"
@@ -122,7 +120,7 @@ func runSubmit(ctx context.Context, a *app.App, o *submitOptions) error {
 	}
 	stop := c.SubmitOffers(ctx, a.Logger())
 	defer stop()
-	output := driverend.New(o.output.Driver(a))
+	output := app.NewDriverEnd(o.output.Driver(a))
 	done, err := followJob(ctx, a, c, id, output, dashboardclient.FollowOptions{StripHeader: true})
 	if err != nil {
 		return err
@@ -134,9 +132,10 @@ func runSubmit(ctx context.Context, a *app.App, o *submitOptions) error {
 		return err
 	}
 	if done.Status == dashboardclient.JobFailed {
-		output.HintMissing(a.UI, false)
+		output.HintMissing(a.UI, app.Place{Standing: c.Cluster().Remade(ctx)})
+		a.HintLeftOut(output.MissingFiles())
 	}
-	end := jobend.Outcome(a, done.Job, done.notStarted)
+	end := app.JobOutcome(a, done.Job, done.notStarted)
 	printReceipt(ctx, a, c, done.Job)
 	return end
 }
@@ -186,13 +185,17 @@ func jobSection(a *app.App, o *submitOptions) (*spec.Job, error) {
 	if err := a.CheckSent(&job); err != nil {
 		return nil, err
 	}
+	c.Spec.Job = job
+	if err := app.CheckTemplate(c.Spec); err != nil {
+		return nil, err
+	}
 	return &job, o.reserve(&job)
 }
 
-// runsOnly are keys that only `run` heeds; submit leaves them in a cluster file alone.
+// runsOnly are keys that have an effect only with `run`. submit ignores them in a cluster file.
 var runsOnly = []string{"job.restarts.", "job.outputDir", "job.grace", "lifetime."}
 
-// forRuns refuses them where --set names them for this job.
+// forRuns refuses runsOnly in --set, which is for this job alone.
 func forRuns(c *config.Loaded) error {
 	for key, origin := range c.Origins {
 		if origin.Source == "--set" && slices.ContainsFunc(runsOnly, func(only string) bool { return strings.HasPrefix(key, only) }) {
@@ -205,7 +208,7 @@ func forRuns(c *config.Loaded) error {
 // reserve copies the resources that are reserved for the driver into the job.
 func (o *submitOptions) reserve(job *spec.Job) error {
 	if !isAmount(o.cpus) || !isAmount(o.gpus) {
-		return app.UsageError("", "the driver's resources are numbers from 0")
+		return app.UsageError("correct --entrypoint-num-cpus or --entrypoint-num-gpus", "the driver's resources are numbers from 0")
 	}
 	if o.cpus > 0 {
 		job.EntrypointCPUs = units.CPUs(o.cpus)
@@ -233,7 +236,7 @@ func (o *submitOptions) reserve(job *spec.Job) error {
 	for name, text := range o.resources {
 		var amount float64
 		if _, err := fmt.Sscan(text, &amount); err != nil || !isAmount(amount) {
-			return app.UsageError("", "--entrypoint-resources: %q is not an amount of %s", text, name)
+			return app.UsageError("write a number from 0, like "+name+"=1", "--entrypoint-resources: %q is not an amount of %s", text, name)
 		}
 		amounts[name] = amount
 	}
@@ -263,27 +266,42 @@ func submitJob(ctx context.Context, a *app.App, c *app.Connection, o *submitOpti
 	return c.SubmitJob(ctx, request)
 }
 
-// checkReservation refuses a driver that fits on no node of a living cluster of rayctl. Of other clusters, and of groups without a node, nobody knows what nodes
-// they may have: there it warns, or says nothing.
+// checkReservation refuses a driver whose reserved resources no node of a living cluster of rayctl has. For a group that has no node now, it compares them with the
+// cluster file; if the file does not say what the group's nodes have, it does not refuse. For a cluster that rayctl did not make, it only warns.
 func checkReservation(ctx context.Context, a *app.App, c *app.Connection, job *spec.Job) error {
 	if orders.Reserved(job) == "" {
 		return nil
 	}
 	ours := c.Cluster() != nil
+	var nodes []orders.Node
 	if ours {
 		s, err := c.Cluster().Status(ctx)
 		if err != nil {
 			return err
 		}
-		if ours = s.Ours; slices.ContainsFunc(s.Groups, func(g runstate.Group) bool { return g.Ready == 0 && max(g.Wanted, g.Max) > 0 }) {
-			return nil
+		ours = s.Ours
+		var empty []string
+		for _, g := range s.Groups {
+			if g.Ready == 0 && max(g.Wanted, g.Max) > 0 {
+				empty = append(empty, g.Name)
+			}
+		}
+		if len(empty) > 0 {
+			file, err := c.Cluster().Launcher.Accepted(ctx, c.ID())
+			if err != nil {
+				a.Logger().Debug("the cluster file is not known, so the driver's reserved resources are not checked", "error", err)
+				return nil
+			}
+			known := false
+			if nodes, known = orders.NodesOf(file, job, empty); !known {
+				return nil
+			}
 		}
 	}
 	alive, err := c.Nodes(ctx)
 	if err != nil {
 		return err
 	}
-	var nodes []orders.Node
 	for _, n := range alive {
 		if n.Alive() {
 			nodes = append(nodes, orders.Node{Name: "node " + cmp.Or(n.Name, n.IP), Has: n.Resources, Labels: n.Labels, OwnLabels: true})
@@ -297,13 +315,13 @@ func checkReservation(ctx context.Context, a *app.App, c *app.Connection, job *s
 	return err
 }
 
-// submitRequest is the job as Ray gets it. id names it, cluster is where it runs ("": one of an address).
+// submitRequest is the request to Ray's job API. id is the submission id. cluster is the cluster on which the job runs, "" for a cluster given by --address.
 func submitRequest(job *spec.Job, p *launcher.Packages, id string, cluster launcher.ID) dashboardclient.SubmitRequest {
 	env := p.RuntimeEnv
 	line, variables := driverio.Piped(driverio.InDirectory(job.Cwd, job.Entrypoint, job.CwdOptional))
 	maps.Copy(variables, job.Env)
 	variables[environ.SubmissionID] = id
-	if cluster != "" { // also where rayctl did not start the nodes, whose environment else has it
+	if cluster != "" { // nodes that rayctl started have it in their environment, other nodes of a cluster do not
 		variables[environ.Run] = string(cluster)
 	}
 	if job.Cwd != "" {
@@ -314,11 +332,11 @@ func submitRequest(job *spec.Job, p *launcher.Packages, id string, cluster launc
 		Entrypoint: line, SubmissionID: id, RuntimeEnv: env, Metadata: job.Metadata,
 		EntrypointCPUs: float64(job.EntrypointCPUs), EntrypointGPUs: job.EntrypointGPUs,
 		EntrypointMemory: job.EntrypointMemory.Value(), EntrypointResources: job.EntrypointResources,
-		EntrypointLabels: job.EntrypointLabelSelector,
+		EntrypointLabels: job.EntrypointLabelSelector, Reserves: orders.Reserved(job),
 	}
 }
 
-// requestNonce is equal for equal jobs, so that a repeated command finds its own submission.
+// requestNonce is the same for equal requests, so that a repeated command finds the job that it submitted before.
 func requestNonce(r dashboardclient.SubmitRequest) (string, error) {
 	data, err := json.Marshal(r)
 	if err != nil {
@@ -330,7 +348,7 @@ func requestNonce(r dashboardclient.SubmitRequest) (string, error) {
 
 func answerSubmitted(ctx context.Context, a *app.App, c *app.Connection, o *submitOptions, id string) error {
 	if c.Cluster() != nil {
-		a.UI.Note("the job's output is on the cluster's head, and goes with the cluster: `rayctl logs%s %s > FILE` saves it", c.Flags(), id)
+		a.UI.Note("the job's output is on the cluster's head and is deleted with the cluster: `rayctl logs%s %s > FILE` saves it", c.Flags(), id)
 	}
 	a.Next("`rayctl logs"+c.Flags()+" "+id+" -f`", "`rayctl stop"+c.Flags()+" "+id+"`")
 	switch o.output.Format {

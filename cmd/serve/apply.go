@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
@@ -35,7 +37,7 @@ type applyOptions struct {
 func newApply(a *app.App) *cobra.Command {
 	o := &applyOptions{}
 	c := &cobra.Command{
-		Use:     "apply [-f SERVE.YAML] [CLUSTER]",
+		Use:     "apply [-f SERVE.YAML | SERVE.YAML] [CLUSTER]",
 		Aliases: []string{"deploy"},
 		Short:   "Deploy the applications of a config file, and wait until they run",
 		Long: "apply takes a config file in Serve's own format, or the serveConfigV2 of a RayService. If runtime_env.working_dir or py_modules names a local\n" +
@@ -47,13 +49,20 @@ func newApply(a *app.App) *cobra.Command {
 			"names others.",
 		Example: "  rayctl serve apply -f serve.yaml\n  rayctl serve apply -f - dev < serve.yaml",
 		Args: func(c *cobra.Command, args []string) error {
-			if i := slices.IndexFunc(args, func(arg string) bool { return strings.Contains(arg, ":") }); i >= 0 {
+			if i := slices.IndexFunc(args, func(arg string) bool { return strings.Contains(arg, ":") && !app.IsYAMLFile(arg) }); i >= 0 {
 				return app.UsageError("`rayctl init serve` writes one, and so does `serve build "+shellescape.Quote(args[i])+" -o serve.yaml` of Ray",
 					"%q is an application's import path, and `rayctl serve apply` needs a config file", args[i])
 			}
-			return app.NoDash(1, "one cluster")(c, args)
+			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
+			args, err := o.takeFile(args)
+			if err != nil {
+				return err
+			}
+			if err := app.NoDash(1, "one cluster")(c, args); err != nil {
+				return err
+			}
 			if err := o.chooseFile(a); err != nil {
 				return err
 			}
@@ -73,6 +82,23 @@ func newApply(a *app.App) *cobra.Command {
 
 // defaultFile is the config that is there after `rayctl init serve` and `serve build -o serve.yaml`.
 const defaultFile = "serve.yaml"
+
+// takeFile takes the config file from the arguments, and returns the others: no cluster has the name of a YAML file.
+func (o *applyOptions) takeFile(args []string) ([]string, error) {
+	i := slices.IndexFunc(args, app.IsYAMLFile)
+	if i < 0 {
+		return args, nil
+	}
+	if o.file != "" {
+		return nil, app.UsageError("leave one of them out", "the config file is given twice: %q and by -f", args[i])
+	}
+	o.file = args[i]
+	others := slices.Delete(slices.Clone(args), i, i+1)
+	if i := slices.IndexFunc(others, app.IsYAMLFile); i >= 0 {
+		return nil, app.UsageError("leave one of them out", "two config files are given: %q and %q", o.file, others[i])
+	}
+	return others, nil
+}
 
 // chooseFile takes serve.yaml of this directory where no file is given.
 func (o *applyOptions) chooseFile(a *app.App) error {
@@ -116,6 +142,9 @@ func runApply(ctx context.Context, a *app.App, o *applyOptions) error {
 	if err := checkKeys(ctx, a, c, o.file, config); err != nil {
 		return err
 	}
+	if err := checkSizes(ctx, a, c, o.file, config); err != nil {
+		return err
+	}
 	p := a.NewPacker(nil)
 	for i, application := range apps {
 		withModule(a, dir, application)
@@ -136,12 +165,21 @@ func runApply(ctx context.Context, a *app.App, o *applyOptions) error {
 	return awaitReady(ctx, a, c, o, names)
 }
 
+// lookAfter is when a cluster whose applications do not run yet is looked at: one that has ended does not answer, and would be waited for.
+const lookAfter = 2 * time.Second
+
+// awaitReady waits until the applications run, or their cluster has ended.
 func awaitReady(ctx context.Context, a *app.App, c *app.Connection, o *applyOptions, names []string) error {
 	if !o.noWait {
 		started := a.Now()
-		err := c.ServeWait(ctx, names, func(s *dashboardclient.ServeStatus) { a.UI.Live(stateLine(s, names), started) })
+		alive, look, stop := c.AwaitEnd(ctx)
+		defer stop()
+		defer time.AfterFunc(lookAfter, look).Stop()
+		err := c.ServeWait(alive, names, func(s *dashboardclient.ServeStatus) { a.UI.Live(stateLine(s, names), started) })
 		a.UI.Clear()
 		switch {
+		case err != nil && errors.Is(context.Cause(alive), launcher.ErrEnded):
+			return launcher.Fail(runstate.CodeLost, err, fmt.Sprintf("`rayctl status %s` shows why", c.ID()), "cluster %s has ended, and its applications with it", c.ID())
 		case err != nil && app.Interrupted(ctx):
 			a.UI.Note("stopped watching: `rayctl serve status%s` shows the applications", c.Flags())
 			return app.Exit(runstate.CodeInterrupted)

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/app/apptest"
+	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
@@ -59,4 +61,23 @@ func TestModuleBesideTheConfig(t *testing.T) {
 		}
 		withModule(a, "", application) // standard input
 	}
+}
+
+// ending is a launcher whose clusters end while somebody watches them.
+type ending struct{ *apptest.Launcher }
+
+func (ending) Watch(context.Context, launcher.ID) (<-chan launcher.Status, error) {
+	statuses := make(chan launcher.Status, 1)
+	statuses <- launcher.Status{Phase: runstate.Gone}
+	close(statuses)
+	return statuses, nil
+}
+
+// TestClusterEnds: apply does not wait for the applications of a cluster that has ended.
+func TestClusterEnds(t *testing.T) {
+	open := func() launcher.Launcher { return ending{(&apptest.Launcher{Ray: &apptest.Ray{}}).With("dev")} }
+	apptest.Run(t, verbs, open, []apptest.Line{{
+		Args: "serve apply -f s.yaml dev", Files: map[string]string{"s.yaml": "applications: [{name: chat, import_path: 'm:slow'}]"},
+		Code: runstate.CodeLost, Err: "rayctl: cluster dev has ended, and its applications with it: `rayctl status dev` shows why\n",
+	}})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/spec/nearest"
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 // knownKeys are the keys of Serve's config in Ray 2.9 to 2.60, by the key that has them. Ray silently ignores others at these places.
@@ -42,7 +42,7 @@ func checkKeys(ctx context.Context, a *app.App, c *app.Connection, file string, 
 		a.UI.Warn("%s", message)
 		return nil
 	}
-	return launcher.Fail(runstate.CodeSpec, nil, "", "%s", message)
+	return launcher.Fail(runstate.CodeSpec, nil, "correct or remove it: Serve would ignore it", "%s", message)
 }
 
 // unknownKeys lists the unknown keys, each with its place and the key that may be meant. of is the key that has the map.
@@ -52,7 +52,7 @@ func unknownKeys(of, at string, config map[string]any) (unknown []string) {
 		place := strings.TrimPrefix(at+"."+key, ".")
 		if !slices.Contains(known, key) {
 			text := fmt.Sprintf("Serve has no key %s", place)
-			if near := nearest.Of(key, known); near != "" {
+			if near := spec.Nearest(key, known); near != "" {
 				text += fmt.Sprintf(" (did you mean %s?)", near)
 			}
 			unknown = append(unknown, text)

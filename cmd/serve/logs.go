@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -57,7 +58,7 @@ type processLog struct {
 // runLogs shows or follows logs of Serve.
 func runLogs(ctx context.Context, a *app.App, o *logsOptions) error {
 	if o.tail < 0 {
-		return app.UsageError("", "--tail cannot be negative")
+		return app.UsageError("give a number from 1, or leave the flag out", "--tail cannot be negative")
 	}
 	var err error
 	if o.apps, err = a.ClusterFirst(ctx, &o.dashboard, o.apps); err != nil {
@@ -95,6 +96,16 @@ func runLogs(ctx context.Context, a *app.App, o *logsOptions) error {
 	return nil
 }
 
+// noReplica is why there is no log, as far as Serve says it.
+func noReplica(s *dashboardclient.ServeStatus, apps []string) string {
+	for _, name := range slices.Sorted(maps.Keys(s.Applications)) {
+		if app := s.Applications[name]; len(apps) == 0 || slices.Contains(apps, name) {
+			return terminal.OneLine(fmt.Sprintf("no replica of %s has begun, so that there is no log: the application is %s", name, terminal.OrDash(app.Status)))
+		}
+	}
+	return "Serve has no application, so that there is no log"
+}
+
 // logs are those that were asked for.
 func (o *logsOptions) logs(c *app.Connection, s *dashboardclient.ServeStatus) (logs []processLog, err error) {
 	add := func(name, replica string, actor dashboardclient.ServeActor) {
@@ -123,7 +134,7 @@ func (o *logsOptions) logs(c *app.Connection, s *dashboardclient.ServeStatus) (l
 		}
 	}
 	if len(logs) == 0 {
-		return nil, launcher.Fail(runstate.CodeSpec, nil, "`rayctl serve logs"+c.Flags()+" --controller` shows why, where an application failed", "Serve has no replica with a log")
+		return nil, launcher.Fail(runstate.CodeSpec, nil, "`rayctl serve logs"+c.Flags()+" --controller` shows why, where an application failed", "%s", noReplica(s, o.apps))
 	}
 	return logs, nil
 }

@@ -133,7 +133,7 @@ func state(ctx context.Context, c *app.Connection) (*dashboardclient.ServeStatus
 	hint := "the environment or the image of its nodes needs the package ray[serve]"
 	if cluster := c.Cluster(); cluster != nil {
 		if key := spec.SubstrateOf(cluster.Launcher.Name()).PackagesKey; key != "" {
-			hint = fmt.Sprintf("`rayctl up %s --recreate --set '%s=[\"ray[serve]\"]'` makes it anew with Serve, in a cluster file %s does", cluster.ID, key, key)
+			hint = fmt.Sprintf("`rayctl up %s --recreate --pip 'ray[serve]'` makes it anew with Serve, in a cluster file %s does", cluster.ID, key)
 		}
 	}
 	return nil, launcher.Fail(runstate.CodeConfig, err, hint, "Ray was installed without Serve on this cluster")

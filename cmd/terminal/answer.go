@@ -20,7 +20,7 @@ func WriteJSON(w io.Writer, v any) error {
 // WriteYAML writes an answer as YAML. The library escapes control characters, but not those that change the direction of writing: they become Go escapes.
 func WriteYAML(w io.Writer, v any) error {
 	document := &bytes.Buffer{}
-	err := json.NewEncoder(CleanJSON(document)).Encode(v) // the library reads no JSON with control characters as they are
+	err := json.NewEncoder(CleanJSON(document)).Encode(v) // the library refuses JSON with unescaped control characters, and encoding/json escapes only some
 	var data []byte
 	if err == nil {
 		data, err = yaml.JSONToYAML(document.Bytes())
@@ -32,7 +32,7 @@ func WriteYAML(w io.Writer, v any) error {
 	return err
 }
 
-// NonNil makes an empty JSON list of no rows, instead of null.
+// NonNil returns an empty list for nil, which JSON would have as null instead of [].
 func NonNil[T any](list []T) []T {
 	if list == nil {
 		return []T{}

@@ -51,11 +51,15 @@ func OneLine(s string) string { return Clean(strings.Join(strings.Fields(s), " "
 // Size prints a number of bytes for a person.
 func Size(n int64) string {
 	switch {
-	case n < 10_000:
+	case n < 1000:
 		return fmt.Sprintf("%d B", n)
-	case n < 10_000_000:
+	case n < 9_950:
+		return fmt.Sprintf("%.1f KB", float64(n)/1e3)
+	case n < 999_500:
+		return fmt.Sprintf("%.0f KB", float64(n)/1e3)
+	case n < 9_950_000:
 		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
-	case n < 1_000_000_000:
+	case n < 999_500_000:
 		return fmt.Sprintf("%.0f MB", float64(n)/1e6)
 	default:
 		return fmt.Sprintf("%.1f GB", float64(n)/1e9)

@@ -224,8 +224,8 @@ func TestRepositoriesInside(t *testing.T) {
 	}
 }
 
-// TestTakenBack: the excludes and .rayignore come after git's patterns.
-func TestTakenBack(t *testing.T) {
+// TestExcludesComeAfterGits: the excludes and .rayignore come after git's patterns.
+func TestExcludesComeAfterGits(t *testing.T) {
 	tracked := map[string]string{".gitignore": "*.bin\ndata/\nruns/\nparts/*\n", "a.py": "", "cut.py": "", "runs/tracked": ""}
 	others := map[string]string{
 		"keep.bin": "", "x.bin": "", "data/model.pt": "", "data/x.bin": "", "data/deep/y": "", "data/deep/z": "", "runs/1": "", "runs/2/x": "", "parts/x": "", "sub/keep.bin": "", "venv/lib": "",

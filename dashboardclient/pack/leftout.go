@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -22,6 +23,24 @@ type LeftOut struct {
 	Bytes int64 `json:"bytes,omitempty"`
 	// More is true if the directories were too large to be measured whole, and have more bytes.
 	More bool `json:"more,omitempty"`
+}
+
+// Of returns what is left out under this name that a file is or is in, such as data/; "" if there is nothing.
+func (l LeftOut) Of(file string) string {
+	dir, isDir := strings.CutSuffix(l.Name, "/")
+	ext, isExt := strings.CutPrefix(l.Name, "*")
+	switch {
+	case isDir && l.Count == 1 && (file == dir || strings.HasPrefix(file, l.Name)):
+		return l.Name
+	case isDir && l.Count > 1:
+		parts := strings.Split(file, "/")
+		if i := slices.Index(parts, dir); i >= 0 {
+			return strings.Join(parts[:i+1], "/") + "/"
+		}
+	case isExt && path.Ext(file) == ext, !isExt && !isDir && (file == l.Name || l.Count > 1 && path.Base(file) == l.Name):
+		return file
+	}
+	return ""
 }
 
 // How much of the directories that are left out is looked at, so that a large one costs no second. The time is for file systems that answer slowly.

@@ -157,8 +157,8 @@ func (l *scarceListener) Accept() (net.Conn, error) {
 	return l.Listener.Accept()
 }
 
-// TestScarce: the listener goes on after it has had no file descriptors for a while.
-func TestScarce(t *testing.T) {
+// TestListenerOutlivesLackOfDescriptors: the listener goes on after it has had no file descriptors for a while.
+func TestListenerOutlivesLackOfDescriptors(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,5 @@
-// Package proven connects to processes of this user on this machine, and accepts connections from them alone.
+// Package proven connects to processes of this user on this machine, and accepts connections from them alone. Its Dialer connects by name even while the name
+// service does not answer.
 //
 // Any user of a machine can listen on a port on which nobody listens, such as that of a cluster that has just ended, and would be sent its token. The kernel
 // tells everybody who has the other end of a connection, but only once the server has accepted it. Only Linux does; elsewhere nothing is proven.
@@ -13,8 +14,6 @@ import (
 	"os"
 	"runtime"
 	"time"
-
-	"github.com/rayctl/rayctl/dashboardclient/lastaddress"
 )
 
 // The pauses between two looks grow with the time that the connection has waited: a server that drops the oldest connections in a flood, as the keeper does, must get the
@@ -40,9 +39,9 @@ func (e *ClosedError) Error() string {
 	return "the server at " + e.Address + " closed the connection before anything was sent: try again"
 }
 
-// Dial returns a function that connects as lastaddress.Dialer does, and calls Require. The timeout is for both.
+// Dial returns a function that connects as Dialer does, and calls Require. The timeout is for both.
 func Dial(timeout time.Duration) func(ctx context.Context, network, address string) (net.Conn, error) {
-	d := &lastaddress.Dialer{Dialer: net.Dialer{KeepAlive: 15 * time.Second}}
+	d := &Dialer{Dialer: net.Dialer{KeepAlive: 15 * time.Second}}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()

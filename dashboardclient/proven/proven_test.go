@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 // servers are where a server listens and where a client connects to it.
 var servers = [][2]string{{"127.0.0.1:0", "127.0.0.1"}, {"0.0.0.0:0", "127.0.0.2"}, {":0", "127.0.0.1"}, {":0", "::1"}}
 
-// TestOwn: a connection to this user's own server is proven when it has been accepted, not before.
-func TestOwn(t *testing.T) {
+// TestOwnServerIsProven: a connection to this user's own server is proven when it has been accepted, not before.
+func TestOwnServerIsProven(t *testing.T) {
 	linux(t)
 	for _, s := range servers {
 		l, conn := dialed(t, s)
@@ -58,8 +58,8 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// TestStranger: a connection that another user has accepted is refused.
-func TestStranger(t *testing.T) {
+// TestOtherUsersServerIsRefused: a connection that another user has accepted is refused.
+func TestOtherUsersServerIsRefused(t *testing.T) {
 	linux(t)
 	needs.Root(t)
 	for _, s := range servers {
@@ -85,8 +85,8 @@ func TestStranger(t *testing.T) {
 	}
 }
 
-// TestDropped: who waits until a server accepts a connection learns at once that the server has dropped it, however it did that.
-func TestDropped(t *testing.T) {
+// TestDroppedConnectionIsTold: who waits until a server accepts a connection learns at once that the server has dropped it, however it did that.
+func TestDroppedConnectionIsTold(t *testing.T) {
 	linux(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

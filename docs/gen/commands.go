@@ -52,13 +52,26 @@ func sharedFlags(a *app.App) (sets []sharedSet) {
 		{"Which file and which cluster", func(c *cobra.Command) { config.AddSelection(c.Flags()) }},
 		{"Which Ray", func(c *cobra.Command) { new(app.DashboardFlags).Add(a, c) }},
 		{"The job", func(c *cobra.Command) { config.AddJob(c.Flags()) }},
-		{"The new cluster", func(c *cobra.Command) { config.AddSpec(c.Flags()) }},
+		{"The new cluster", func(c *cobra.Command) { addCluster(c.Flags()) }},
+		{"The job of a new cluster", func(c *cobra.Command) { config.AddSpec(c.Flags()) }},
 	} {
 		c := &cobra.Command{}
 		s.add(c)
 		sets = append(sets, sharedSet{s.title, without(c.Flags(), sets)})
 	}
 	return sets
+}
+
+// addCluster adds what all commands have that make clusters, with or without a job.
+func addCluster(to *pflag.FlagSet) {
+	up, all := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
+	config.AddUp(up)
+	config.AddSpec(all)
+	all.VisitAll(func(f *pflag.Flag) {
+		if same(up.Lookup(f.Name), f) {
+			to.AddFlag(f)
+		}
+	})
 }
 
 // without are the flags of a command that no set has.

@@ -107,6 +107,53 @@ func TestBrokenLinks(t *testing.T) {
 	}
 }
 
+// TestPagesBegin: each page that users read begins with the command that most came for, behind at most one sentence. References are looked up, and begin as they like.
+func TestPagesBegin(t *testing.T) {
+	index, _, _ := strings.Cut(readPage(t, "README.md"), "## References")
+	pages := 0
+	for _, name := range append(linksIn(index), "README.md", "developers.md", "testing.md") {
+		pages++
+		if complaint := beginning(readPage(t, name)); complaint != "" {
+			t.Errorf("%s %s", name, complaint)
+		}
+	}
+	if pages < 20 {
+		t.Errorf("%d pages", pages)
+	}
+	for text, good := range map[string]bool{
+		"# A\n\n```text\nrayctl run\n```\n":                         true,
+		"# A\n\nIt runs it:\n\n```text\nrayctl run\n```\n":          true,
+		"# A\n\nOne. It runs it:\n\n```text\nrayctl run\n```\n":     false,
+		"# A\n\n```yaml\nname: rayctl\n```\n```text\nrayctl\n```\n": false,
+		"# A\n\n## B\n\n```text\nrayctl run\n```\n":                 false,
+		"# A\n\nrayctl\n": false,
+	} {
+		if got := beginning(text); (got == "") != good {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+}
+
+// command is a line of shell that runs rayctl or make, or one of Python that calls rayctl.
+var command = regexp.MustCompile(`(?m)^(\$ )?(rayctl |make |import rayctl$)`)
+
+// beginning is what is wrong with the first lines of a page; "" if nothing is.
+func beginning(text string) string {
+	_, rest, _ := strings.Cut(text, "\n")
+	block := fenced.FindStringIndex(rest)
+	if block == nil {
+		return "has no command"
+	}
+	before := strings.TrimSpace(rest[:block[0]])
+	if strings.Contains(before, "#") || strings.Contains(before, ". ") || strings.Contains(before, "\n") {
+		return "has more than a sentence before its first command: " + before
+	}
+	if !command.MatchString(rest[block[0]:block[1]]) {
+		return "does not begin with a command of rayctl"
+	}
+	return ""
+}
+
 // TestIndexes: each page is in the index of exactly one manual, and in the navigation of the site; the users' manual stays short.
 func TestIndexes(t *testing.T) {
 	references := strings.SplitAfter(readPage(t, "README.md"), "## References")

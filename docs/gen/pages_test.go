@@ -77,11 +77,27 @@ func TestKeeperDocuments(t *testing.T) {
 	}
 }
 
+// TestFigures: the figures of README.md are those of docs/measured.md, row by row.
+func TestFigures(t *testing.T) {
+	measured := readPage(t, "measured.md")
+	_, table, _ := strings.Cut(readPage(t, "..", "README.md"), "## Measured\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	rows := regexp.MustCompile(`(?m)^\|.*\|$`).FindAllString(table, -1)
+	if len(rows) < 5 {
+		t.Errorf("README.md has %d rows of figures", len(rows))
+	}
+	for _, row := range rows {
+		if !strings.Contains(measured, row+"\n") {
+			t.Errorf("docs/measured.md does not have %s", row)
+		}
+	}
+}
+
 // TestAddingALauncher: what docs/adding-a-launcher.md shows of tsp is in its files, and the fields of spec.Substrate that it names exist.
 func TestAddingALauncher(t *testing.T) {
 	page := readPage(t, "adding-a-launcher.md")
 	var sources strings.Builder
-	for _, path := range []string{"tsp/tspspec/types.go", "tsp/tspspec/tspspec.go", "tsp/tsp.go", "tsp/conformance_test.go", "cmd/launchers.go"} {
+	for _, path := range []string{"tsp/types.go", "tsp/section.go", "tsp/tsp.go", "tsp/conformance_test.go", "cmd/launchers.go"} {
 		sources.WriteString(readPage(t, "..", path))
 	}
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(page, -1)

@@ -54,6 +54,19 @@ class NoThread:
         pass
 
 
+class NoOutputs:
+    """Of the output of submitted jobs, which is not in this model: there is nothing to take."""
+
+    def __init__(self, *_):
+        pass
+
+    def want(self, jobs, running=False):
+        pass
+
+    def finish(self, until):
+        return True
+
+
 class Thread:
     """Another actor of the present process. One that listens to srun costs none."""
 
@@ -216,6 +229,7 @@ def apply():
     time.sleep = lambda seconds: LIFE.world.sleep(seconds)
     keepers_life.Dashboard = head.Dashboard = lambda url, token: Dashboard(LIFE.world, LIFE.head_at, url)
     keepers_life.Keeper = Keeper
+    keepers_life.Outputs = NoOutputs
     head.gcs_lives = lambda address: LIFE.gcs_lives(address)
     process.reap = waiting.reap = lambda: LIFE.reap()
     process.Bell, process.become_subreaper, process.run = bell, lambda: None, command

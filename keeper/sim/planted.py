@@ -131,7 +131,7 @@ SUBMIT, BEGIN, CODE, FINAL, START_AGAIN = rayjob.submit, log.DriverLog.begin, ex
 
 # name: (object, attribute, replacement), and a seed; None: the models have not shown this bug yet
 PLANTED = {
-    "a submission is repeated without asking": ((rayjob, "submit", _submits_without_asking), None),
+    "a submission is repeated without asking": ((rayjob, "submit", _submits_without_asking), 8),
     "a submission goes to whichever head answers": ((rayjob, "submit", _submits_to_any_head), 111),
     "the first silence is a loss": ((silence.Silence, "goes_on", _lost_at_once), 92),
     "the next attempt begins beside the driver": ((timelimit.TimeLimit, "next_attempt", _next_without_stop), 128),
@@ -149,8 +149,8 @@ PLANTED = {
     "a following keeper submits again": ((job.Job, "submitted", lambda self, number: False), None),
     "a following keeper forgets the document": ((resume.Resumption, "carry", _nothing), 2),
     "a following keeper forgets the end": ((resume, "the_end", _nothing), None),
-    "the commit is not seen": ((mail.Mailbox, "look_for_commit", _nothing), None),
-    "limits do not pass": ((limits.Limits, "passed", _nothing), None),
+    "the commit is not seen": ((mail.Mailbox, "look_for_commit", _nothing), 8),
+    "limits do not pass": ((limits.Limits, "passed", _nothing), 2),
     "requests to end are not obeyed": ((waiting.Waiting, "obey", _nothing), None),
     "another head is taken for the same": ((gang.Gang, "is_another", _another_head_is_the_same), None),
     "a child's end is no loss": ((gang.Gang, "child_ended", _nothing), None),
@@ -162,7 +162,7 @@ PLANTED = {
     "a head that leaves before it has answered admits the cluster": ((cluster.Cluster, "_start_again", _start_again_as_admitted), None),
     "a head that leaves is not remembered": ((resume, "CARRIED", tuple(name for name in resume.CARRIED if name != "head")), None),
     "gaps are forgotten": ((driverwatch.DriverWatch, "_noting_gaps", lambda self, take: take()), None),
-    "a look at the head is left out": ((head.Head, "look", _nothing), None),
+    "a look at the head is left out": ((head.Head, "look", _nothing), 8),
     # Of Slurm.
     "who watches a keeper reads a directory that may hang": ((tenure.Tenure, "_watch", _watch_that_reads), 81),
     "a keeper that ends itself waits for its log": ((step.Step, "abandon", _abandon_with_a_log), 323),

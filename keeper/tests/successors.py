@@ -10,6 +10,7 @@ import threading
 import time
 import unittest
 import urllib.parse
+import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 COMMIT = {"packages": [{"uri": "gcs://_ray_pkg_0.zip", "file": "package-0.zip"}],
@@ -24,6 +25,7 @@ class Head(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         path, world = urllib.parse.urlsplit(self.path).path, self.server
+        world.asked += 1
         if world.away:
             self.close_connection = True
             return
@@ -32,13 +34,17 @@ class Head(http.server.BaseHTTPRequestHandler):
         elif path == "/api/v0/nodes":
             rows = [{"node_id": "h", "state": "ALIVE", "is_head_node": True}, {"node_id": "w", "state": "ALIVE"}]
             self.answer({"data": {"result": {"result": rows if world.complete else rows[:1]}}})
+        elif path == "/api/jobs/" and world.lists:
+            self.answer([dict(job, submission_id=name) for name, job in world.known.items()])
         elif path.startswith("/api/jobs/"):
             job = world.known.get(path.rpartition("/")[2])
             self.answer(job or {}, 200 if job else 404)
         elif path.startswith("/api/packages/"):
             self.answer({}, 200 if world.has_package else 404)
+        elif world.holds and world.holds():
+            self.answer({}, 500)
         else:  # the log
-            self.answer(world.log)
+            self.answer(world.logs.get(urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query).get("filename", [""])[0], world.log))
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode() or "{}")
@@ -93,6 +99,9 @@ class Rig(unittest.TestCase):
         self.head.daemon_threads = True
         self.head.known, self.head.submissions, self.head.session, self.head.complete = {}, [], "session_1", True
         self.head.away = False  # the head has no pod
+        self.head.asked = 0
+        self.head.lists, self.head.logs = False, {}  # whether it lists its jobs, and their logs by name; of the others it is `log`
+        self.head.holds = None  # called before it gives a log; where it returns true, no log is given
         self.head.log, self.head.stops, self.head.has_package, self.head.packages = LOG, 0, True, []
         self.lease = 60
         threading.Thread(target=self.head.serve_forever, daemon=True).start()
@@ -122,6 +131,11 @@ class Rig(unittest.TestCase):
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         return process
+
+    def ask(self, document, path, body):
+        """A request to the keeper of a state document."""
+        request = urllib.request.Request(document["keeper"]["url"] + path, json.dumps(body).encode(), {"Authorization": "Bearer t"})
+        urllib.request.urlopen(request, timeout=10).close()
 
     def until(self, run_dir, name, condition):
         """The document of that name, once the condition holds of it."""

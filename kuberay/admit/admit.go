@@ -62,6 +62,9 @@ type Info struct {
 	Suspends bool
 	// HoldsAll is its setting by which it does so with those without a queue, too.
 	HoldsAll string
+	// Resizable is an annotation of RayClusters whose size may change ("true"): each of their sizes is admitted. Without it, or in versions without it, an autoscaler
+	// is refused.
+	Resizable string
 	// KindOfQueue is the kind of a queue of a namespace.
 	KindOfQueue string
 	// Requests is the resource of its own objects, one for each object that waits in a queue, and RequestLabel their label with that object's UID.
@@ -69,15 +72,6 @@ type Info struct {
 	RequestLabel string
 	// PodAnnotation of a pod names the object that holds it.
 	PodAnnotation string
-}
-
-// Queuer is an admitter whose own objects say why something waits in its queue.
-type Queuer interface {
-	Admitter
-	// WhyHeld is what an object of Info.Requests says of that; "": nothing.
-	WhyHeld(request *unstructured.Unstructured) string
-	// At is the admitter in the version of its API that the API server prefers.
-	At(version string) Admitter
 }
 
 // Prober is an admitter that doctor can try out with an object of its own.
@@ -244,7 +238,7 @@ func (s Served) Queuers() (out []Queuer) {
 	return out
 }
 
-// ByPod is the admitter that a pod names as its scheduler; None if it is none of those known.
+// ByPod returns the admitter that a pod names as its scheduler; None if no admitter has that name.
 func ByPod(schedulerName string) Admitter {
 	for _, a := range gangs() {
 		if a.Info().Name == schedulerName {
@@ -254,14 +248,14 @@ func ByPod(schedulerName string) Admitter {
 	return None{}
 }
 
-// Choose takes the file's, or the first one that the API server serves where the cluster is a gang. by admits the whole RayCluster itself, if it is not zero: an
-// object that holds pods together would take room for pods that do not exist yet.
+// Choose returns the admitter of kuberay.scheduler. With auto it returns, for a gang, the first one that the API server serves. If by is not zero, a queueing system
+// admits the whole RayCluster: then it returns None, because a gang's object would reserve resources for pods that do not exist yet.
 func Choose(s *spec.ClusterSpec, served Served, by Info) (Admitter, error) {
 	suspended, none := by.Suspends, None{}.Info().Name
 	switch wish := kuberayspec.Of(s).Scheduler; {
 	case suspended && wish != "auto" && wish != none:
 		return nil, launcher.Fail(runstate.CodeStartFailed, nil, "leave out kuberay.scheduler, or use a namespace without "+by.Title+" (kuberay.namespace)",
-			"%s cannot start: %s admits it as a whole, and kuberay.scheduler: %s would take room for it before", s.Name, by.Title, wish)
+			"%s cannot start: %s admits the whole RayCluster, and kuberay.scheduler: %s would reserve resources for its pods before that", s.Name, by.Title, wish)
 	case suspended:
 		return None{}, nil
 	case wish == "auto" && len(served.Gangs()) == 0 && s.Head.Early:

@@ -2,6 +2,7 @@ package admit
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -26,7 +28,7 @@ func (k Kueue) Info() Info {
 	const group = "kueue.x-k8s.io"
 	return Info{
 		Name: "kueue", Title: "Kueue", Group: group, LabelPrefix: group + "/", QueueLabel: group + "/queue-name",
-		Suspends: true, HoldsAll: "manageJobsWithoutQueueName", KindOfQueue: "LocalQueue",
+		Suspends: true, HoldsAll: "manageJobsWithoutQueueName", KindOfQueue: "LocalQueue", Resizable: group + "/elastic-job",
 		Requests:     schema.GroupVersionResource{Group: group, Version: cmp.Or(k.version, "v1beta1"), Resource: "workloads"},
 		RequestLabel: group + "/job-uid",
 	}
@@ -47,14 +49,20 @@ func (Kueue) Why(Waiting) runstate.Reason { return runstate.Reason{} }
 // At implements Queuer.
 func (Kueue) At(version string) Admitter { return Kueue{version} }
 
-// WhyHeld implements Queuer, by the Workload's conditions (kueue 0.17, apis/kueue/v1beta2/workload_types.go): it was taken back, it has no quota, or a check of the
+// Held implements Queuer, by the Workload's conditions (kueue 0.17, apis/kueue/v1beta2/workload_types.go): it was taken back, it has no quota, or a check of the
 // ClusterQueue is not through. The sentences are Kueue's own.
-func (Kueue) WhyHeld(workload *unstructured.Unstructured) string {
-	evicted, _ := condition(workload, "Evicted")
+func (k Kueue) Held(ctx context.Context, c dynamic.Interface, workload *unstructured.Unstructured) Held {
+	evicted, takenBack := condition(workload, "Evicted")
 	pending, reserved := condition(workload, "QuotaReserved")
-	if !reserved {
-		return join(evicted, pending)
+	if reserved {
+		return Held{Why: unchecked(workload)}
 	}
+	active, set, _ := unstructured.NestedBool(workload.Object, "spec", "active")
+	return Held{Why: join(evicted, pending), TakenBack: takenBack, Stopped: set && !active, Never: k.never(ctx, c, workload, pending)}
+}
+
+// unchecked is what a check of the ClusterQueue waits for.
+func unchecked(workload *unstructured.Unstructured) string {
 	checks, _, _ := unstructured.NestedSlice(workload.Object, "status", "admissionChecks")
 	for _, c := range checks {
 		if check, ok := c.(map[string]any); ok && check["state"] != "Ready" {

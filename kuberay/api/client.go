@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/rayctl/rayctl/kuberay/admit"
-	"github.com/rayctl/rayctl/kuberay/newer"
+	"github.com/rayctl/rayctl/kuberay/manifest"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/transport"
 	"github.com/rayctl/rayctl/launcher"
@@ -136,14 +136,14 @@ func (c *Client) Create(ctx context.Context, r schema.GroupVersionResource, obje
 }
 
 // createWith is Create with fields that the object's type does not have.
-func (c *Client) createWith(ctx context.Context, r schema.GroupVersionResource, object runtime.Object, more []newer.Field) (*unstructured.Unstructured, error) {
+func (c *Client) createWith(ctx context.Context, r schema.GroupVersionResource, object runtime.Object, more []manifest.NewerField) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", r.Resource, err)
 	}
 	unstructured.RemoveNestedField(content, "status")
 	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
-	newer.Into(content, more)
+	manifest.SetNewer(content, more)
 	out, err := c.Dynamic.Resource(r).Namespace(c.Namespace).Create(ctx, &unstructured.Unstructured{Object: content},
 		metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict, FieldManager: objects.ManagedBy, DryRun: c.dryRun})
 	if err != nil {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,10 +110,11 @@ func foreign(kind, name string) error {
 	return launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "choose another name", "a %s named %s exists that rayctl did not make", kind, fmt.Sprintf("%q", name))
 }
 
-// QueueTimeout is the error of a launch that was not admitted within lifetime.queue. Before there is a keeper, the client counts that time.
+// QueueTimeout is the error of a launch that was not admitted within lifetime.queue. Before there is a keeper, the client counts that time. hint may be empty
+// where nothing but time helps.
 func QueueTimeout(name, what string, queue time.Duration, why, hint string) error {
 	if why != "" {
 		why = ": " + why
 	}
-	return launcher.Fail(runstate.CodeQueueTimeout, nil, hint, "%s %s within lifetime.queue (%s)%s", name, what, launcher.Human(queue.Seconds()), why)
+	return launcher.Fail(runstate.CodeQueueTimeout, nil, cmp.Or(hint, "launch it again later, or raise lifetime.queue"), "%s %s within lifetime.queue (%s)%s", name, what, launcher.Human(queue.Seconds()), why)
 }

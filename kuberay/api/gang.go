@@ -52,9 +52,15 @@ func (c *Client) completeGang(ctx context.Context, p *objects.Plan, object runti
 	return Explain(err, "patch", p.Admitter.Info().Objects.GroupResource().String(), c)
 }
 
-// RequireQueue refuses a launch into a queue that does not exist; the scheduler itself reports nothing about one. A user who may not read queues, which
-// are cluster-scoped, is not refused here: the launch waits.
+// RequireQueue refuses a launch into a queue that does not exist, of which the scheduler itself reports nothing, or that never has room for it. A user who may not read
+// queues, of which some are cluster-scoped, is not refused here: the launch waits.
 func (c *Client) RequireQueue(ctx context.Context, p *objects.Plan) error {
+	if p.ClusterHeld {
+		if v, err := c.JudgeQueue(ctx, p); err == nil && v.Never != "" {
+			return launcher.Fail(runstate.CodeStartFailed, nil, v.Hint, "%s cannot start: %s", p.Spec.Name, v.Never)
+		}
+		return nil
+	}
 	name := p.Queue()
 	if name == "" {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,6 +27,11 @@ func (c *Client) Holds(ctx context.Context, p *objects.Plan) (h objects.Holds) {
 	if rc, err := p.RayCluster(); err == nil && !ptr.Deref(rc.Spec.Suspend, false) {
 		rc.Name, rc.GenerateName = "", rc.Name+"-"
 		created, err := c.dry().CreateRayCluster(ctx, rc, p.Newer())
+		if _, own := rc.Annotations[h.By.Resizable]; err != nil && !own && h.By.Resizable != "" && ptr.Deref(rc.Spec.EnableInTreeAutoscaling, false) {
+			rc.Annotations[h.By.Resizable] = "true"
+			created, err = c.dry().CreateRayCluster(ctx, rc, p.Newer())
+			h.Resizable = err == nil
+		}
 		h.Cluster = holdOf(created, err)
 	}
 	if kuberayspec.Of(p.Spec).Keeper != objects.KeeperNone {
@@ -54,23 +60,42 @@ func (c *Client) AwaitFree(ctx context.Context, secret interface {
 	return c.dry().CreateOwn(ctx, Secrets, secret, cluster)
 }
 
-// WhyHeld reads why objects wait in queues, by their UIDs, as the admitters' own objects say. What the user may not read is left out.
-func (c *Client) WhyHeld(ctx context.Context, objects []metav1.Object) map[types.UID]string {
-	why := map[types.UID]string{}
+// WhyHeld reads why objects wait in queues, by their UIDs, as the admitters' own objects say, or that the user may not read that.
+func (c *Client) WhyHeld(ctx context.Context, objects []metav1.Object) map[types.UID]admit.Held {
+	why := map[types.UID]admit.Held{}
 	for _, q := range c.Served.Admitters.Queuers() {
 		i := q.Info()
 		list, err := c.Dynamic.Resource(i.Requests).Namespace(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: oneOf(i.RequestLabel, objects)})
+		if apierrors.IsForbidden(err) {
+			for _, object := range objects {
+				why[object.GetUID()] = admit.Held{Why: "you may not list " + i.Requests.GroupResource().String() + ", which say why", Unread: true}
+			}
+		}
 		if err != nil {
 			continue
 		}
 		for n := range list.Items {
 			request := &list.Items[n]
-			if said := q.WhyHeld(request); said != "" {
+			if said := q.Held(ctx, c.Dynamic, request); said != (admit.Held{}) {
 				why[types.UID(request.GetLabels()[i.RequestLabel])] = said
 			}
 		}
 	}
 	return why
+}
+
+// JudgeQueue looks at the queue that a plan's RayCluster is to wait in.
+func (c *Client) JudgeQueue(ctx context.Context, p *objects.Plan) (v admit.Verdict, err error) {
+	rc, err := p.RayCluster()
+	if err != nil {
+		return v, err
+	}
+	for _, q := range c.Served.Admitters.Queuers() {
+		if v, err = q.Judge(ctx, c.Dynamic, c.Namespace, p.HeldIn, rc); err != nil {
+			return v, Explain(err, "get", "queues of "+q.Info().Title, c)
+		}
+	}
+	return v, nil
 }
 
 // oneOf selects what is labelled with the UID of one of some objects, or of many with any: a URL holds only some.

@@ -27,8 +27,8 @@ func (c *Client) AnyJob(ctx context.Context, name string) (*batchv1.Job, error) 
 	return job, Explain(err, "get", "jobs.batch", c)
 }
 
-// Job reads the keeper's Job of a cluster; nil if there is none. One that has its name for another reason is none: x-record is the record of x
-// as well as a name that a cluster may have.
+// Job reads the keeper's Job of a cluster; nil if there is none, or if the Job of that name is another one: x-record may be the record of cluster x, or the keeper's
+// Job of a cluster named x-record.
 func (c *Client) Job(ctx context.Context, name string) (*batchv1.Job, error) {
 	job, err := c.AnyJob(ctx, name)
 	if job != nil && !IsOurs(job, objects.RoleKeeper, name) {
@@ -51,7 +51,7 @@ func IsOurs(job *batchv1.Job, role, name string) bool {
 	return job.Labels[objects.LabelManagedBy] == objects.ManagedBy && job.Labels[objects.LabelRole] == role && job.Labels[objects.LabelName] == name
 }
 
-// Taken refuses a name that another Job has.
+// Taken is the error of a launch under a name that another Job has.
 func Taken(job *batchv1.Job) error {
 	if job.Labels[objects.LabelManagedBy] != objects.ManagedBy {
 		return foreign("Job", job.Name)
@@ -67,7 +67,7 @@ func (c *Client) Unsuspend(ctx context.Context, name string) error {
 	return Explain(err, "patch", "jobs.batch", c)
 }
 
-// PatchJob changes a Job by a merge patch. The error is Kubernetes' own.
+// PatchJob changes a Job by a merge patch. It returns Kubernetes' error unchanged.
 func (c *Client) PatchJob(ctx context.Context, name string, change any) error {
 	patch, err := json.Marshal(change)
 	if err != nil {
@@ -77,7 +77,7 @@ func (c *Client) PatchJob(ctx context.Context, name string, change any) error {
 	return err
 }
 
-// DeleteJob deletes a Job with its pods; one that is deleted, or is another one by now, is no error.
+// DeleteJob deletes a Job with its pods. It is no error if the Job is deleted already, or if another one has its name by now.
 func (c *Client) DeleteJob(ctx context.Context, name string, uid types.UID) error {
 	foreground := metav1.DeletePropagationForeground
 	o := metav1.DeleteOptions{PropagationPolicy: &foreground, Preconditions: &metav1.Preconditions{UID: &uid}}
@@ -88,7 +88,7 @@ func (c *Client) DeleteJob(ctx context.Context, name string, uid types.UID) erro
 	return Explain(err, "delete", "jobs.batch", c)
 }
 
-// DeleteLaunch deletes a keeper's Job, and with it the cluster, and the record if it is that launch's.
+// DeleteLaunch deletes a keeper's Job, and with it the cluster. It also deletes the record, if the record belongs to that Job.
 func (c *Client) DeleteLaunch(ctx context.Context, name string, uid types.UID) error {
 	err := c.DeleteJob(ctx, name, uid)
 	record, recordErr := c.Record(ctx, name)

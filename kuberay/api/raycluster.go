@@ -11,13 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/rayctl/rayctl/kuberay/newer"
+	"github.com/rayctl/rayctl/kuberay/manifest"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 )
 
-// CreateRayCluster creates it as it is, with the fields of a newer KubeRay, or as an older KubeRay takes it.
-func (c *Client) CreateRayCluster(ctx context.Context, rc *rayv1.RayCluster, more []newer.Field) (*unstructured.Unstructured, error) {
+// CreateRayCluster creates a RayCluster. more: fields of a newer KubeRay, to be added. If the API server's KubeRay is too old for authOptions, the pods get the token
+// by environment variables instead.
+func (c *Client) CreateRayCluster(ctx context.Context, rc *rayv1.RayCluster, more []manifest.NewerField) (*unstructured.Unstructured, error) {
 	created, err := c.createWith(ctx, RayClusters, rc, more)
 	if !lacksAuthOptions(err) || rc.Spec.AuthOptions.SecretName == nil {
 		return created, err
@@ -26,8 +27,8 @@ func (c *Client) CreateRayCluster(ctx context.Context, rc *rayv1.RayCluster, mor
 	return c.createWith(ctx, RayClusters, rc, more)
 }
 
-// lacksAuthOptions reports whether the API server refused spec.authOptions: the CRD is of a KubeRay before 1.5. Strict validation, with which
-// objects are created, makes that an error.
+// lacksAuthOptions reports whether the API server refused spec.authOptions, because its CRD is of a KubeRay before 1.5. rayctl creates objects with strict validation,
+// which makes an unknown field an error.
 func lacksAuthOptions(err error) bool {
 	return apierrors.IsBadRequest(err) && strings.Contains(cause(err), `unknown field "spec.authOptions`)
 }
@@ -37,7 +38,7 @@ func (c *Client) GetCluster(ctx context.Context, id launcher.ID) (*unstructured.
 	return c.Dynamic.Resource(RayClusters).Namespace(c.Namespace).Get(ctx, string(id), metav1.GetOptions{})
 }
 
-// DeleteCluster deletes a RayCluster with its pods; one that is deleted, or is another one by now, is no error.
+// DeleteCluster deletes a RayCluster with its pods. It is no error if the RayCluster is deleted already, or if another one has its name by now.
 func (c *Client) DeleteCluster(ctx context.Context, id launcher.ID, uid types.UID) error {
 	foreground := metav1.DeletePropagationForeground
 	o := metav1.DeleteOptions{PropagationPolicy: &foreground, Preconditions: &metav1.Preconditions{UID: &uid}}
@@ -65,7 +66,7 @@ func (c *Client) RayCluster(ctx context.Context, id launcher.ID) (*rayv1.RayClus
 	}
 	rc, ok := As[rayv1.RayCluster](o)
 	if !ok {
-		return nil, fmt.Errorf("the RayCluster %s is not as ray.io/v1 has it", id)
+		return nil, fmt.Errorf("the RayCluster %s has fields that do not fit ray.io/v1: compare `kubectl get raycluster %[1]s -o yaml` with KubeRay's reference", id)
 	}
 	return rc, nil
 }

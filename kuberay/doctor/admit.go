@@ -85,6 +85,40 @@ func checkQuota(ctx context.Context, c *api.Client, p *objects.Plan) launcher.Ch
 	return check
 }
 
+// checkQueue looks at the queue that the RayCluster would wait in, and whether the user may read why it waits there.
+func checkQueue(ctx context.Context, c *api.Client, p *objects.Plan, by admit.Info) launcher.Check {
+	check := launcher.Check{Name: "queue"}
+	v, err := c.JudgeQueue(ctx, p)
+	if err != nil {
+		return failed(check.Name, err)
+	}
+	check.OK, check.Hint = v.Never == "" && v.Closed == "", v.Hint
+	var said []string
+	for _, s := range []string{v.Never, v.Closed} {
+		if s != "" {
+			said = append(said, s)
+		}
+	}
+	if check.OK {
+		said = []string{fmt.Sprintf("%s: %s", by.Title, v.Shown)}
+		if len(v.Unread) == 0 {
+			said[0] += ", is active, and its quota has room for the cluster when nothing else uses it"
+		}
+	}
+	for _, resource := range v.Unread {
+		said = append(said, "not checked: you may not get "+resource)
+	}
+	may, err := allowed(ctx, c, permission{group: by.Requests.Group, resource: by.Requests.Resource}, "list", "")
+	switch {
+	case err != nil:
+		return failed(check.Name, err)
+	case !may:
+		said = append(said, fmt.Sprintf("you may not list %s, so that nothing can say why the cluster waits", by.Requests.GroupResource()))
+	}
+	check.Detail = strings.Join(said, "; ")
+	return check
+}
+
 // groupsOf are the pods that the start of a RayCluster waits for.
 func groupsOf(rc *rayv1.RayCluster) []observe.Wanted {
 	out := []observe.Wanted{{N: 1, Pod: rc.Spec.HeadGroupSpec.Template.Spec}}

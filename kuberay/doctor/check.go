@@ -129,7 +129,7 @@ func checkGPUs(ctx context.Context, c *api.Client, s *spec.ClusterSpec) launcher
 	var later []string
 	for _, g := range s.NodeGroups() {
 		t := kuberayspec.GPUTypeOf(s, g.GPUType)
-		now := fmt.Sprintf("group %s asks for %d nodes with %d %s each; the nodes have %d, at most %d each", g.Name, g.Min, g.GPUs, t.Resource, total[t.Resource], most[t.Resource])
+		now := fmt.Sprintf("group %s asks for %d nodes with %d %s each; all nodes together have %d, and one node at most %d", g.Name, g.Min, g.GPUs, t.Resource, total[t.Resource], most[t.Resource])
 		switch {
 		case g.GPUs > most[t.Resource] && most[t.Resource] > 0:
 			return launcher.Check{Name: check.Name, Detail: now, Hint: "lower gpus, or check why the nodes do not have them; only an autoscaler that brings larger nodes would help"}

@@ -34,8 +34,8 @@ type flow struct {
 	what     string // of the port
 }
 
-// checkNetwork judges the namespace's NetworkPolicies, if they may be read, and whether they allow the connections that a cluster needs. Whether the network
-// obeys them, and policies of other kinds (AdminNetworkPolicy, Cilium's, Calico's), cannot be seen so.
+// checkNetwork checks whether the namespace's NetworkPolicies, if they may be listed, allow the connections that a cluster needs. It does not see whether the
+// network enforces them, nor policies of other kinds (AdminNetworkPolicy, Cilium's, Calico's).
 func checkNetwork(ctx context.Context, c *api.Client, p *objects.Plan) launcher.Check {
 	check := launcher.Check{Name: "network policies", OK: true}
 	list, err := c.Core.NetworkingV1().NetworkPolicies(c.Namespace).List(ctx, metav1.ListOptions{})
@@ -68,7 +68,7 @@ func checkNetwork(ctx context.Context, c *api.Client, p *objects.Plan) launcher.
 	return launcher.Check{Name: check.Name, Detail: strings.Join(missing, "; "), Hint: "`rayctl render --networkpolicy` prints the missing policies: apply them, or ask your administrators to do so"}
 }
 
-// shown are the missing rules that are named: one policy may deny everything.
+// shown is how many missing rules the check names at most: a policy that denies everything leaves out dozens.
 const shown = 4
 
 // Ports of Ray's nodes: the GCS's, one of a worker's and one that the kernel chooses.
@@ -104,8 +104,8 @@ func flowsOf(p *objects.Plan) ([]flow, error) {
 			if to.what == head.what {
 				add(from, to, gcsPort, "of the GCS")
 			}
-			add(from, to, workerPort, "of a worker of Ray's")
-			add(from, to, chosenPort, "that Ray chooses")
+			add(from, to, workerPort, "one of those of Ray's workers")
+			add(from, to, chosenPort, "one of those that the kernel chooses")
 		}
 	}
 	if kuberayspec.Of(p.Spec).Keeper != objects.KeeperNone {
@@ -132,13 +132,13 @@ func flowsOf(p *objects.Plan) ([]flow, error) {
 	return flows, nil
 }
 
-// judge decides by the policies of a namespace.
+// judge decides which flows the policies of a namespace allow.
 type judge struct {
 	policies  []networkingv1.NetworkPolicy
-	namespace labels.Set // its labels; nil: they may not be looked at, and rules for namespaces may be meant for it
+	namespace labels.Set // the namespace's labels; nil if they cannot be read: then each rule for namespaces counts as one for this namespace
 }
 
-// missing are the rules without which the flows do not pass, one for each two ends and direction.
+// missing returns a sentence for each flow that is denied. Of several flows between the same two ends in the same direction it names the first.
 func (j judge) missing(flows []flow) (out []string) {
 	seen := map[string]bool{}
 	say := func(f flow, direction networkingv1.PolicyType, at, other endpoint, toOrFrom string) {
@@ -148,8 +148,12 @@ func (j judge) missing(flows []flow) (out []string) {
 			return
 		}
 		seen[key] = true
-		out = append(out, fmt.Sprintf("%s of %s is denied by %s, and no rule allows it %s %s, %s port %d (%s)",
-			strings.ToLower(string(direction)), at.what, strings.Join(by, " and "), toOrFrom, other.what, f.protocol, f.port, f.what))
+		policies := "policy"
+		if len(by) > 1 {
+			policies = "policies"
+		}
+		out = append(out, fmt.Sprintf("%s of %s is denied by %s %s, and no rule allows it %s %s, %s port %d (%s)",
+			strings.ToLower(string(direction)), at.what, policies, strings.Join(by, " and "), toOrFrom, other.what, f.protocol, f.port, f.what))
 	}
 	for _, f := range flows {
 		if f.from.labels != nil {
@@ -162,7 +166,8 @@ func (j judge) missing(flows []flow) (out []string) {
 	return out
 }
 
-// denies are the policies that isolate a pod, where none of them allows the flow in this direction.
+// denies returns the names of the policies that select the pod at for this direction, if none of them allows the flow; nil if one does, or if no policy selects
+// the pod: then everything is allowed.
 func (j judge) denies(f flow, direction networkingv1.PolicyType, at, other endpoint) (by []string) {
 	for i := range j.policies {
 		p := &j.policies[i]
@@ -186,7 +191,8 @@ func (j judge) allows(p *networkingv1.NetworkPolicy, f flow, direction networkin
 	return slices.ContainsFunc(p.Spec.Egress, func(r networkingv1.NetworkPolicyEgressRule) bool { return f.onPort(r.Ports) && j.reaches(r.To, other) })
 }
 
-// onPort leaves out ports by name, which are those of containers: what counts here has none.
+// onPort reports whether a rule for these ports is one for the flow's port. Ports by name never are: they mean a container's port of that name, which is not
+// looked up here, so that a connection which only such a rule allows is reported as denied.
 func (f flow) onPort(ports []networkingv1.NetworkPolicyPort) bool {
 	return len(ports) == 0 || slices.ContainsFunc(ports, func(p networkingv1.NetworkPolicyPort) bool {
 		if ptr.Deref(p.Protocol, corev1.ProtocolTCP) != f.protocol {
@@ -196,7 +202,8 @@ func (f flow) onPort(ports []networkingv1.NetworkPolicyPort) bool {
 	})
 }
 
-// reaches: blocks of addresses may be those of pods, and what is outside may be in any other namespace, so a rule for some of these may be meant for it.
+// reaches reports whether a rule with these peers is one for the endpoint other, or may be: the addresses of pods are not known here, so any ipBlock may have them,
+// and an endpoint outside of the cluster may be in any namespace, so any namespaceSelector may select it.
 func (j judge) reaches(peers []networkingv1.NetworkPolicyPeer, other endpoint) bool {
 	return len(peers) == 0 || slices.ContainsFunc(peers, func(p networkingv1.NetworkPolicyPeer) bool {
 		switch {

@@ -53,25 +53,25 @@ func TestNetwork(t *testing.T) {
 	}{
 		{"none", nil, nil, true},
 		{"everything denied", []string{deny}, []string{
-			"egress of the head is denied by deny, and no rule allows it to group w, TCP port 10002", "ingress of group w is denied by deny, and no rule allows it from the head",
-			"egress of group w is denied by deny, and no rule allows it to the head, TCP port 6379 (of the GCS)",
+			"egress of the head is denied by policy deny, and no rule allows it to group w, TCP port 10002", "ingress of group w is denied by policy deny, and no rule allows it from the head",
+			"egress of group w is denied by policy deny, and no rule allows it to the head, TCP port 6379 (of the GCS)",
 		}, false},
 		{"names and API server", []string{deny, within}, []string{
-			"egress of the head is denied by deny and within, and no rule allows it to the name service, UDP port 53 (of DNS)", "egress of group w is denied by deny and within, and no rule allows it to the name service",
-			"egress of the keeper", "egress of the record", "egress of the head is denied by deny and within, and no rule allows it to the API server, TCP port 6443 (of its autoscaler's requests)",
-			"egress of the keeper is denied by deny and within, and no rule allows it to the API server, TCP port 6443 (of its watch of nodes)",
+			"egress of the head is denied by policies deny and within, and no rule allows it to the name service, UDP port 53 (of DNS)", "egress of group w is denied by policies deny and within, and no rule allows it to the name service",
+			"egress of the keeper", "egress of the record", "egress of the head is denied by policies deny and within, and no rule allows it to the API server, TCP port 6443 (of its autoscaler's requests)",
+			"egress of the keeper is denied by policies deny and within, and no rule allows it to the API server, TCP port 6443 (of its watch of nodes)",
 		}, true},
 		{"all allowed", []string{deny, within, dns, server, watch}, nil, true},
 		{"by a label of the file, which the keeper's pods do not have", []string{deny, dns, server, watch, strings.ReplaceAll(within, "podSelector: {}", "podSelector: {matchLabels: {team: rl}}")}, []string{
-			"egress of the keeper is denied by deny and dns and watch, and no rule allows it to the head, TCP port 8265 (of the dashboard)", "ingress of the head is denied by deny and within, and no rule allows it from the keeper",
-			"egress of the record is denied by deny and dns, and no rule allows it to the keeper, TCP port 8476 (of the keeper)", "ingress of the keeper is denied by deny",
-			"egress of group w is denied by deny and dns and within, and no rule allows it to the keeper, TCP port 8476 (of the keeper)", "ingress of the keeper is denied by deny, and no rule allows it from group w",
+			"egress of the keeper is denied by policies deny and dns and watch, and no rule allows it to the head, TCP port 8265 (of the dashboard)", "ingress of the head is denied by policies deny and within, and no rule allows it from the keeper",
+			"egress of the record is denied by policies deny and dns, and no rule allows it to the keeper, TCP port 8476 (of the keeper)", "ingress of the keeper is denied by policy deny",
+			"egress of group w is denied by policies deny and dns and within, and no rule allows it to the keeper, TCP port 8476 (of the keeper)", "ingress of the keeper is denied by policy deny, and no rule allows it from group w",
 		}, true},
 		{"ports that are too few", []string{strings.Replace(within, "{from: [{podSelector: {}}]}", "{from: [{podSelector: {}}], ports: [{port: 6379, endPort: 19999}]}", 1), dns, server, watch}, []string{
-			"ingress of group w is denied by within, and no rule allows it from the head, TCP port 40000 (that Ray chooses)",
-			"ingress of the head is denied by within, and no rule allows it from group w, TCP port 40000", "ingress of group w is denied by within, and no rule allows it from group w, TCP port 40000",
+			"ingress of group w is denied by policy within, and no rule allows it from the head, TCP port 40000 (one of those that the kernel chooses)",
+			"ingress of the head is denied by policy within, and no rule allows it from group w, TCP port 40000", "ingress of group w is denied by policy within, and no rule allows it from group w, TCP port 40000",
 		}, true},
-		{"another namespace's pods", []string{strings.Replace(within, "{from: [{podSelector: {}}]}", "{from: [{namespaceSelector: {matchLabels: {other: one}}}]}", 1), dns, server}, []string{"ingress of group w is denied by within"}, false},
+		{"another namespace's pods", []string{strings.Replace(within, "{from: [{podSelector: {}}]}", "{from: [{namespaceSelector: {matchLabels: {other: one}}}]}", 1), dns, server}, []string{"ingress of group w is denied by policy within"}, false},
 	} {
 		j := judge{namespace: map[string]string{"kubernetes.io/metadata.name": "ns"}}
 		for _, text := range c.policies {

@@ -24,7 +24,7 @@ import (
 	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
-	"github.com/rayctl/rayctl/kuberay/newer"
+	"github.com/rayctl/rayctl/kuberay/manifest"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -64,6 +64,9 @@ func tryOut(ctx context.Context, c *api.Client, s *spec.ClusterSpec, from Caller
 	if queued != nil {
 		return append(checks, failed(held.By.Title, queued))
 	}
+	if p != nil && p.ClusterHeld {
+		checks = append(checks, checkQueue(ctx, c, p, held.By))
+	}
 	if kuberayspec.Of(s).Keeper == objects.KeeperNone {
 		return append(checks, tryAlone(ctx, c, s.Name, from.Log)...)
 	}
@@ -100,7 +103,7 @@ func awaitQueue(ctx context.Context, c *api.Client, job *batchv1.Job, by admit.I
 	if err != nil {
 		asking, done := context.WithTimeout(context.WithoutCancel(ctx), queuePatience)
 		defer done()
-		why := cmp.Or(c.WhyHeld(asking, []metav1.Object{job})[job.UID], "there is no such "+by.KindOfQueue+", it is stopped, or others wait in it before the Job")
+		why := cmp.Or(c.WhyHeld(asking, []metav1.Object{job})[job.UID].Why, "there is no such "+by.KindOfQueue+", it is stopped, or others wait in it before the Job")
 		return launcher.Check{
 			Name: by.Title, Detail: fmt.Sprintf("it has not admitted a small Job to queue %s within %s: %s", queue, queuePatience, why),
 			Hint: "compare it with `kubectl get " + strings.ToLower(by.KindOfQueue) + "s -n " + c.Namespace + "`, and set kuberay.keeperQueue or the label " + by.QueueLabel + " in labels",
@@ -184,7 +187,7 @@ func ownedBy(job *batchv1.Job) metav1.OwnerReference {
 // suspended one. "" for what could not be created.
 func tryOperator(ctx context.Context, c *api.Client, p *objects.Plan, m metav1.ObjectMeta) ([]launcher.Check, types.UID) {
 	check := launcher.Check{Name: "KubeRay", Hint: "check that the operator runs and watches this namespace"}
-	rc, whole, more := suspended(m), (*rayv1.RayCluster)(nil), []newer.Field(nil)
+	rc, whole, more := suspended(m), (*rayv1.RayCluster)(nil), []manifest.NewerField(nil)
 	if p != nil {
 		var err error
 		if whole, err = p.RayCluster(); err != nil {

@@ -59,7 +59,7 @@ type Section struct {
 	// Keeper is how the cluster ends itself: auto, a Job with one small pod; none for users who may not create Jobs: then the
 	// cluster lives until `down`, and its result ends with it. Default: auto.
 	Keeper string `json:"keeper,omitempty" jsonschema:"enum=auto,enum=none"`
-	// KeeperImage is the image of the keeper's pod; it needs python3 3.9 or later and nothing else. Default: image.
+	// KeeperImage is the image of the keeper's pod; it needs python3 3.8 or later and nothing else. Default: image.
 	KeeperImage string `json:"keeperImage,omitempty"`
 	// KeeperServiceAccountName is a service account of the namespace for the keeper's pod. If it may look at pods, the keeper ends a start that cannot succeed although
 	// nobody watches; if it may also look at nodes, it warns Ray of nodes that are going to be taken away; if it may delete Jobs, the keeper ends the cluster also where a container that admission adds never ends (docs/kuberay-reference.md).

@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/rayctl/rayctl/kuberay/newer"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -161,7 +160,7 @@ func (m *Manifest) readMain(main *object) error {
 		if err := m.strict(*main, &job, "spec", "rayClusterSpec"); err != nil {
 			return err
 		}
-		return m.readJob(main.text, &job.Spec)
+		return m.readJob(main, &job.Spec)
 	}
 	if err := m.strict(*main, &rayv1.RayCluster{}, "spec"); err != nil {
 		return err
@@ -233,7 +232,7 @@ func (m *Manifest) readRest(rest []object) error {
 // strict decodes what rayctl must understand, as the API server does; a field that it does not know must not get lost. Those of the RayCluster, below inCluster,
 // may be of a newer KubeRay: they are only noted, as objects.Adopt keeps them for the API server.
 func (m *Manifest) strict(o object, into any, inCluster ...any) error {
-	unknown, err := newer.Decode(o.text, into)
+	unknown, err := DecodeNewer(o.text, into)
 	if err != nil {
 		return wrongValue(m.File, m.data, o, reflect.New(reflect.TypeOf(into).Elem()).Interface(), err)
 	}

@@ -105,13 +105,11 @@ func TestRefused(t *testing.T) {
 		"no spec":         {"apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: x}\n", "has no spec"},
 		"existing":        {rayJob("  clusterSelector: {a: b}\n"), "clusterSelector"},
 		"relative path":   {rayJob("  runtimeEnvYAML: 'working_dir: ./src'\n"), "no directory that it is relative to"},
-		"their module":    {rayJob("  runtimeEnvYAML: 'py_modules: [/a/b]'\n"), "another machine"},
-		"their file":      {rayJob("  runtimeEnvYAML: 'pip: requirements.txt'\n"), "pip of runtimeEnvYAML is the file requirements.txt, which is of another machine: write the content of the file there"},
-		"their packages":  {rayJob("  runtimeEnvYAML: 'pip: {packages: /a/r.txt}'\n"), "pip.packages of runtimeEnvYAML is the file /a/r.txt"},
-		"their conda":     {rayJob("  runtimeEnvYAML: 'conda: environment.yml'\n"), "conda of runtimeEnvYAML is the file environment.yml"},
-		"bad runtime env": {rayJob("  runtimeEnvYAML: '[1]'\n"), "runtimeEnvYAML cannot be read"},
-		"bad env":         {rayJob("  runtimeEnvYAML: 'env_vars: [a]'\n"), "env_vars of runtimeEnvYAML is not a map of texts: write it so"},
-		"number in env":   {rayJob("  runtimeEnvYAML: 'env_vars: {A: 1}'\n"), "env_vars of runtimeEnvYAML is not a map of texts: write it so, numbers and true in quotes"},
+		"their module":    {rayJob("  runtimeEnvYAML: 'py_modules: [/a/b]'\n"), "py_modules[0]: /a/b is a path of another machine"},
+		"their file":      {rayJob("  runtimeEnvYAML: 'pip: requirements.txt'\n"), "spec.runtimeEnvYAML: pip: is the file requirements.txt, which is of another machine: write the content of the file there"},
+		"their packages":  {rayJob("  runtimeEnvYAML: 'pip: {packages: /a/r.txt}'\n"), "pip.packages: is the file /a/r.txt"},
+		"their conda":     {rayJob("  runtimeEnvYAML: 'conda: environment.yml'\n"), "conda: is the file environment.yml"},
+		"bad runtime env": {rayJob("  runtimeEnvYAML: '[1]'\n"), "spec.runtimeEnvYAML: must be a map of keys, not a list"},
 		"no API":          {"kind: RayJob\nspec: {}\n", `is a RayJob with apiVersion ""`},
 		"service":         {"apiVersion: ray.io/v1\nkind: RayService\n", "which rayctl does not launch"},
 	} {
@@ -186,6 +184,32 @@ func TestPlaces(t *testing.T) {
 		_, err := Detect("f.yaml", []byte(head+text))
 		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "Go ") {
 			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// TestWrongRuntimeEnv: an error names the line of the file and the key, whatever the style of the text.
+func TestWrongRuntimeEnv(t *testing.T) {
+	for text, want := range map[string]string{
+		"|\n    env_vars:\n      A: a\n      B: 1":              `f.yaml:10: spec.runtimeEnvYAML: env_vars.B: must be a text, not a number: write it in quotes`,
+		"|-\n    # first\n\n    env_vars: {A: true}":            `f.yaml:10: spec.runtimeEnvYAML: env_vars.A: must be a text, not true or false: write it in quotes`,
+		"|\n    env_vars:\n      A:":                            `f.yaml:9: spec.runtimeEnvYAML: env_vars.A: must be a text, and has no value: write "" for an empty one`,
+		"|\n    env_vars: [a]":                                  `f.yaml:8: spec.runtimeEnvYAML: env_vars: must be a map of texts, not a list: write NAME: value for each variable, numbers and true in quotes`,
+		"|\n    pip:\n    - a\n    - [b]":                       `f.yaml:10: spec.runtimeEnvYAML: pip[1]: must be a text, not a list`,
+		"|\n    uv:\n      packages:\n      - a: b":             `f.yaml:10: spec.runtimeEnvYAML: uv.packages[0]: must be a text, not a map of keys`,
+		"|\n    pip: 3":                                         `f.yaml:8: spec.runtimeEnvYAML: pip: must be a list of texts, not a number`,
+		"|\n    excludes: x":                                    `f.yaml:8: spec.runtimeEnvYAML: excludes: must be a list of texts, not a text`,
+		"|\n    a: 1\n    working_dir: ./src":                   `f.yaml:9: spec.runtimeEnvYAML: working_dir: "./src" is a relative path`,
+		"'working_dir: {a: b}'":                                 `f.yaml:7: spec.runtimeEnvYAML: working_dir: must be a text, not a map of keys`,
+		"\"env_vars:\\n  N: 3\"":                                `f.yaml:7: spec.runtimeEnvYAML: env_vars.N: must be a text, not a number`,
+		">\n    env_vars: {A: 1}":                               `f.yaml:7: spec.runtimeEnvYAML: env_vars.A: must be a text`,
+		"|\n    pip: [a]\n    pip: [b]":                         `f.yaml:9: spec.runtimeEnvYAML: the key "pip" is given twice`,
+		"|\n    a: b\n    - c":                                  `f.yaml:8: spec.runtimeEnvYAML: is not valid YAML: `,
+		"|\n    'env_vars ü': {}\n    env_vars: {$(x); 'y': 1}": `f.yaml:9: spec.runtimeEnvYAML: env_vars.$(x); 'y': must be a text, not a number`,
+	} {
+		_, err := Detect("f.yaml", []byte("# a comment\napiVersion: ray.io/v1\nkind: RayJob\nmetadata: {name: x}\nspec:\n  entrypoint: a\n  runtimeEnvYAML: "+text+"\n  rayClusterSpec: {"+cluster+"}\n"))
+		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q:\ngot  %v\nwant %s", text, err, want)
 		}
 	}
 }

@@ -121,11 +121,19 @@ func shown(path []any) string {
 
 // lineOf is the line of a value in a file, by the number of its document among those that are not empty, and its path; 0 if it is not found.
 func lineOf(data []byte, document int, path []any) int {
+	if n := nodeAt(data, document, path); n != nil {
+		return n.Line
+	}
+	return 0
+}
+
+// nodeAt is the value at that place; nil if it is not found.
+func nodeAt(data []byte, document int, path []any) *yaml.Node {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	for {
 		var root yaml.Node
 		if dec.Decode(&root) != nil {
-			return 0
+			return nil
 		}
 		if len(root.Content) == 0 || root.Content[0].Tag == "!!null" {
 			continue
@@ -137,10 +145,10 @@ func lineOf(data []byte, document int, path []any) int {
 		n := root.Content[0]
 		for _, step := range path {
 			if n = below(n, step); n == nil {
-				return 0
+				return nil
 			}
 		}
-		return n.Line
+		return n
 	}
 }
 

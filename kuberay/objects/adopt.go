@@ -14,7 +14,7 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
-	"github.com/rayctl/rayctl/kuberay/newer"
+	"github.com/rayctl/rayctl/kuberay/manifest"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -24,7 +24,7 @@ import (
 // Adopted is a RayCluster's spec that came with the cluster file and is taken as it is.
 type Adopted struct {
 	spec  rayv1.RayClusterSpec
-	newer []newer.Field // of the RayCluster, which spec has no room for
+	newer []manifest.NewerField // of the RayCluster, which spec has no room for
 	Token TokenSource
 }
 
@@ -65,7 +65,7 @@ func Adopt(s *spec.ClusterSpec) (*Adopted, error) {
 // read decodes the spec. Fields that a newer KubeRay may have are kept for the API server, which refuses what it does not know. A cluster file may have numbers
 // where the spec has texts; then all fields must be known.
 func (a *Adopted) read(text []byte) error {
-	unknown, err := newer.Decode(text, &a.spec)
+	unknown, err := manifest.DecodeNewer(text, &a.spec)
 	if err != nil {
 		a.spec = rayv1.RayClusterSpec{}
 		return kyaml.UnmarshalStrict(text, &a.spec)
@@ -74,15 +74,15 @@ func (a *Adopted) read(text []byte) error {
 	if err := json.Unmarshal(text, &whole); err != nil {
 		return err
 	}
-	a.newer = newer.Fields(whole, unknown)
+	a.newer = manifest.NewerFields(whole, unknown)
 	for i, f := range a.newer {
-		a.newer[i].Path = append(newer.Path{"spec"}, f.Path...)
+		a.newer[i].Path = append(manifest.NewerPath{"spec"}, f.Path...)
 	}
 	return nil
 }
 
 // Newer are the fields of the plan's RayCluster that its Go type does not have.
-func (p *Plan) Newer() []newer.Field {
+func (p *Plan) Newer() []manifest.NewerField {
 	if p.Adopted == nil {
 		return nil
 	}

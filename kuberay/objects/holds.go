@@ -12,6 +12,8 @@ import (
 type Holds struct {
 	By            admit.Info
 	Cluster, Jobs Hold
+	// Resizable: it takes the RayCluster, which has an autoscaler, with its annotation for that alone.
+	Resizable bool
 }
 
 // Hold is whether an object is suspended until it is admitted, and in which queue; "": in none, so that it is never admitted.
@@ -23,7 +25,10 @@ type Hold struct {
 // Obey fits the plan to what holds its objects: nothing else admits the cluster's pods, and the Jobs of keeper and record have a queue. What no queue would ever
 // admit is refused.
 func (p *Plan) Obey(h Holds) (err error) {
-	if p.ClusterHeld = h.Cluster.Held; p.ClusterHeld {
+	if h.Resizable {
+		p.Resizable = h.By.Resizable
+	}
+	if p.ClusterHeld, p.HeldIn = h.Cluster.Held, h.Cluster.Queue; p.ClusterHeld {
 		if p.Admitter, err = admit.Choose(p.Spec, nil, h.By); err != nil {
 			return err
 		}

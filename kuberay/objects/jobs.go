@@ -17,7 +17,6 @@ import (
 	keeperzip "github.com/rayctl/rayctl/keeper"
 	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
-	"github.com/rayctl/rayctl/kuberay/pod"
 )
 
 // Keys of the Secret, and the files of the pods that they become.
@@ -273,7 +272,7 @@ func (p *Plan) Secret() (*corev1.Secret, error) {
 func programs() map[string][]byte {
 	out := map[string][]byte{zipKey: keeperzip.Bytes()}
 	for _, name := range []string{nodeKey, waitKey} {
-		out[name] = pod.File(name)
+		out[name] = scriptFile(name)
 	}
 	return out
 }

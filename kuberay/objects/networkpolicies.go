@@ -17,17 +17,19 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 )
 
-// Ports outside of the pods of a cluster that these must reach.
+// Ports outside of a cluster to which its pods connect.
 const (
 	DNSPort = 53
-	// Those of the API server, behind its Service and itself: a network judges a connection by the latter (Kubernetes' documentation, "Network
-	// Policies", "cluster ingress and egress mechanisms often require rewriting the source or destination IP").
-	APIServicePort = 443
+	// The API server's ports: that of its Service, and that of the server itself. Most networks apply a policy to the latter, because they rewrite the
+	// destination first (Kubernetes' documentation, "Network Policies", "cluster ingress and egress mechanisms often require rewriting the source or
+	// destination IP").
+	apiServicePort = 443
 	APIServerPort  = 6443
 )
 
-// NetworkPolicies are what a namespace needs in which a policy denies all that is not allowed: they count for all clusters of rayctl's there. Each allows in
-// one direction and denies all else of it, as every NetworkPolicy does for the pods that it selects: so they are for namespaces that deny it anyway.
+// NetworkPolicies returns the policies that rayctl's clusters need in a namespace that denies connections by default. They select the pods of all clusters of
+// rayctl there. Each policy allows some connections in one direction, and thereby denies all others in that direction, as every NetworkPolicy does for the pods
+// that it selects. They are therefore only for namespaces that deny these connections anyway.
 func NetworkPolicies(namespace string) []*networkingv1.NetworkPolicy {
 	ours := metav1.LabelSelector{MatchLabels: map[string]string{LabelManagedBy: ManagedBy}}
 	heads := metav1.LabelSelector{MatchLabels: map[string]string{LabelManagedBy: ManagedBy, RayNodeTypeLabel: HeadNodeType}}
@@ -44,7 +46,7 @@ func NetworkPolicies(namespace string) []*networkingv1.NetworkPolicy {
 	}
 	toServer := networkingv1.NetworkPolicySpec{
 		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeEgress}, Egress: []networkingv1.NetworkPolicyEgressRule{
-			{Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolTCP, APIServicePort), port(corev1.ProtocolTCP, APIServerPort)}},
+			{Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolTCP, apiServicePort), port(corev1.ProtocolTCP, APIServerPort)}},
 		},
 	}
 	among := []networkingv1.NetworkPolicyPeer{{PodSelector: &ours}}
@@ -65,7 +67,7 @@ func NetworkPolicies(namespace string) []*networkingv1.NetworkPolicy {
 // The policies that not all clusters need.
 const autoscalerPolicy, keeperPolicy = "rayctl-autoscaler", "rayctl-keeper"
 
-// why is the comment in the file of each: what it is for.
+// why has the comment at the top of each policy's file: what the policy is for.
 var why = map[string]string{
 	"rayctl-ingress": `For namespaces that deny connections into pods. It allows connections between the pods of rayctl's clusters (Ray's nodes, keeper, record), on
 all ports, because Ray chooses ports. A client's port-forward and the kubelet's probes come from the pod's own node, from which networks allow
@@ -79,7 +81,8 @@ the head's pod changes the RayCluster. 443 and 6443 are the usual ports of an AP
 which nodes are going to be taken away. 443 and 6443 are the usual ports of an API server; if you know its address and port, use them instead.`,
 }
 
-// RenderNetworkPolicies are NetworkPolicies as files; without a namespace they go to that of whoever applies them. Two of them are only for clusters that need them.
+// RenderNetworkPolicies renders NetworkPolicies as files. With an empty namespace, kubectl applies them to its current one. The policies of the autoscaler and of
+// the keeper are left out if the cluster does not need them.
 func RenderNetworkPolicies(p *Plan, namespace string) ([]launcher.File, error) {
 	rc, err := p.RayCluster()
 	if err != nil {

@@ -41,6 +41,8 @@ type Plan struct {
 	HelperQueue string // for the Jobs of keeper and record; "": they have none
 	JobsHeld    bool   // these Jobs are suspended until they are admitted
 	ClusterHeld bool   // and the RayCluster, also later: what admits it may take it back
+	HeldIn      string // the queue that the RayCluster waits in; "": none
+	Resizable   string // the annotation with which alone it may have an autoscaler there; "": it needs none
 }
 
 // NewPlan checks what is not a matter of the cluster file alone.
@@ -52,7 +54,7 @@ func NewPlan(s *spec.ClusterSpec, namespace, owner string, served admit.Served) 
 	p.version = cmp.Or(p.version, rayVersion(s))
 	p.HelperQueue = kuberayspec.Of(s).KeeperQueue
 	if err := spec.CheckName(s.Name); err != nil {
-		return nil, launcher.Fail(runstate.CodeSpec, err, "choose another one", "%q cannot be a cluster's name: %v", s.Name, err)
+		return nil, launcher.Fail(runstate.CodeSpec, err, "choose another name", "%q cannot be a cluster's name: %v", s.Name, err)
 	}
 	for _, g := range s.NodeGroups() {
 		if g.Image == "" {

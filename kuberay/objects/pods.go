@@ -20,26 +20,26 @@ import (
 )
 
 const (
-	nodeFiles = "/rayctl" // where pods have our files
+	nodeFiles = "/rayctl" // the directory with rayctl's files in a pod
 
 	agentPort = 52365
-	// Of Ray's agents, beside the GCS's 6379: outside what the kernel and Ray choose from.
+	// Ports of Ray's agents, next to the GCS's 6379: the kernel and Ray choose their own ports from other ranges.
 	agentGRPCPort, runtimeEnvPort = "6381", "6382"
 
 	healthPath = "/api/healthz"
 
-	// Ray on SIGTERM drains, for as long as it may: an idle node needs 2 s, one whose driver was just stopped takes all that it gets. The
-	// nodes of a run are set not to drain, see env.
-	jobGrace   = time.Second     // of a run without warnings: the keeper has stopped the driver before, with the job's own grace
-	leastGrace = 5 * time.Second // of `up`: others' jobs and Serve may be at work
+	// The time that a pod has between SIGTERM and SIGKILL. At SIGTERM Ray drains the node: an idle node needs 2 s for that; a node whose driver was just
+	// stopped uses all the time that it has. The nodes of a run do not drain, see env.
+	jobGrace   = time.Second     // for a run without warnings: the keeper has already stopped the driver, with job.grace
+	leastGrace = 5 * time.Second // for `up`, on whose nodes jobs and Serve may still run
 	mostGrace  = 30 * time.Second
 
-	// A run whose job.grace is at least that warns its job when a pod is taken away: SHORTEST in keeper/rayctl_keeper/run/end/drain.py.
+	// A job with at least this job.grace is warned when one of its pods is taken away: SHORTEST in keeper/rayctl_keeper/run/end/drain.py.
 	leastWarning = 5 * time.Second
-	afterDrain   = 3 * time.Second // for Ray's processes to end when the time of the drain is over
+	afterDrain   = 3 * time.Second // the time that Ray's processes have to end after the drain
 )
 
-// podTemplate is the pod of one node of a group; KubeRay adds the command, and the head's Service.
+// podTemplate is the template of a group's pods, one pod for each node; KubeRay adds the command, and makes the head's Service.
 func (p *Plan) podTemplate(g spec.NodeGroup, group string) (*corev1.PodTemplateSpec, error) {
 	k, own := kuberayspec.Of(p.Spec), kuberayspec.Group{}
 	if kuberayspec.GroupOf(g.Sections) != nil {
@@ -61,14 +61,14 @@ func (p *Plan) podTemplate(g spec.NodeGroup, group string) (*corev1.PodTemplateS
 	p.addGPUType(t, g)
 	p.addMounts(t, g)
 	p.addStart(t, g, group)
-	if !g.Head || !p.Spec.Head.Early { // an early head is none of the gang: Kubernetes' own scheduler places it, as the keeper's pod
+	if !g.Head || !p.Spec.Head.Early { // an early head does not belong to the gang: Kubernetes' own scheduler places its pod, as it places the keeper's
 		p.Admitter.MarkPod(t, p.Spec.Name, group)
 	}
 	return patchedTemplate(t, g)
 }
 
-// staying are annotations by which Karpenter and the cluster autoscaler do not move a pod to save a node: of a gang one pod is all of it. The file's own
-// annotations and patches go before.
+// staying returns the annotations that keep Karpenter and the cluster autoscaler from moving a pod to save a node: without one of its pods, a gang is lost. The
+// file's own annotations and patches override them.
 func (p *Plan) staying() map[string]string {
 	if !p.Spec.IsGang() {
 		return nil
@@ -84,7 +84,7 @@ func (p *Plan) rayContainer(g spec.NodeGroup, group string, own kuberayspec.Grou
 	return corev1.Container{
 		Name: name, Image: g.Image, ImagePullPolicy: corev1.PullPolicy(kuberayspec.Of(p.Spec).ImagePullPolicy),
 		Resources: p.resources(g, own), Env: p.env(g), ReadinessProbe: p.readiness(), SecurityContext: restrictedContainer(),
-		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError, // the last lines have the reason of the end
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError, // the last lines of the log say why the container ended
 	}
 }
 
@@ -98,11 +98,11 @@ func (p *Plan) podGrace() time.Duration {
 	return min(max(time.Duration(*p.Spec.Job.Grace), leastGrace), mostGrace)
 }
 
-// warns reports whether a pod that is taken away is a warning for the job: keeper/rayctl_keeper/rayhook/leave.py.
+// warns reports whether a pod that is being taken away warns the job: keeper/rayctl_keeper/rayhook/leave.py.
 func (p *Plan) warns() bool { return p.warning() > 0 }
 
-// warning is how long such a pod lives on; 0: it does not warn. A queueing system that holds the cluster may take it back, and only the head tells the keeper so:
-// without that the run would be lost, where its next attempt is to wait in the queue.
+// warning is how long a pod continues after it has warned the job; 0: pods do not warn. A queueing system that admitted the cluster may suspend it, and only the
+// head's pod can tell the keeper: without that warning the run would end as lost, but its next attempt is to wait in the queue.
 func (p *Plan) warning() time.Duration {
 	grace := time.Duration(*p.Spec.Job.Grace)
 	if p.ClusterHeld {
@@ -114,8 +114,8 @@ func (p *Plan) warning() time.Duration {
 	return grace
 }
 
-// readiness is asked at once and each second: what KubeRay injects where there is none waits 10 s and then 5 s. Ray's node agent
-// has the path from 2.53 on; for older ones KubeRay's own probe is kept.
+// readiness is a probe after the first second and then in each second: the probe that KubeRay would inject waits 10 s, and 5 s between tries. Ray's node agent
+// serves the path since 2.53; older versions keep KubeRay's probe.
 func (p *Plan) readiness() *corev1.Probe {
 	if !p.rayAtLeast("2.53.0") {
 		return nil
@@ -126,7 +126,8 @@ func (p *Plan) readiness() *corev1.Probe {
 	}
 }
 
-// resources are requests; memory, GPUs and the group's own are limits too. CPU has no limit: it would throttle the start of Ray.
+// resources returns the requests and limits of a Ray container. Memory, GPUs and kuberay.limits are both requests and limits. CPU has no limit, because that would
+// throttle the start of Ray.
 func (p *Plan) resources(g spec.NodeGroup, own kuberayspec.Group) corev1.ResourceRequirements {
 	requests, limits := corev1.ResourceList{}, corev1.ResourceList{}
 	requests[corev1.ResourceCPU] = *resource.NewMilliQuantity(int64(float64(cpusOf(g))*1000), resource.DecimalSI)
@@ -154,23 +155,23 @@ func cpusOf(g spec.NodeGroup) units.CPUs {
 	return 1
 }
 
-// rayDefaults are the variables of every Ray that rayctl starts, unless the file sets them: keeper/rayctl_keeper/node/start/raystart.py has the same and the reasons.
+// rayDefaults are variables that every Ray gets, unless the file sets them. keeper/rayctl_keeper/node/start/raystart.py has the same ones, and the reasons.
 var rayDefaults = map[string]string{
-	"RAY_agent_register_timeout_ms": "120000", "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "300", "RAY_prestart_worker_first_driver": "0",
+	"RAY_agent_register_timeout_ms": "120000", "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "300", "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60", "RAY_prestart_worker_first_driver": "0",
 }
 
-// env is the environment of `ray start`, so of all that Ray starts. Values that are secret are references.
+// env is the environment of `ray start`, which all processes of Ray inherit. Secret values are references to Secrets.
 func (p *Plan) env(g spec.NodeGroup) []corev1.EnvVar {
 	values := maps.Clone(rayDefaults)
 	switch drain := "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"; {
 	case p.warns():
 		values[drain] = strconv.Itoa(int(p.warning().Seconds()))
 	case p.Spec.Job.Entrypoint != "":
-		values[drain] = "0" // in jobGrace nothing drains; `up` may have Serve at work
+		values[drain] = "0" // jobGrace is too short for a drain
 	}
 	maps.Copy(values, p.Spec.Env)
 	maps.Copy(values, g.Env)
-	if len(g.Labels) > 0 { // KubeRay has a field for them from 1.5 on, and refuses --labels since
+	if len(g.Labels) > 0 { // not by --labels, which KubeRay refuses since 1.5
 		values["RAY_OVERRIDE_LABELS"] = labelsJSON(g.Labels)
 	}
 	var out []corev1.EnvVar
@@ -221,7 +222,7 @@ func (p *Plan) addGPUType(t *corev1.PodTemplateSpec, g spec.NodeGroup) {
 	t.Spec.Tolerations = slices.Concat(t.Spec.Tolerations, kind.Tolerations)
 }
 
-// addMounts adds the file's mounts, a place for the driver's output where the file has none, and /dev/shm, which KubeRay would make as large as the pod's whole memory.
+// addMounts adds the file's mounts, a directory for the driver's output if the file has none, and /dev/shm: KubeRay's own would be as large as the pod's memory.
 func (p *Plan) addMounts(t *corev1.PodTemplateSpec, g spec.NodeGroup) {
 	if shm := shmOf(g); !shm.IsZero() {
 		addVolume(t, "shared-mem", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: &shm}},
@@ -238,8 +239,8 @@ func (p *Plan) addMounts(t *corev1.PodTemplateSpec, g spec.NodeGroup) {
 }
 
 const (
-	shmShare = 0.3  // of memory, as Ray's own for its object store
-	shmUsed  = 0.95 // of /dev/shm, as Ray's own bound for a store whose size it chooses
+	shmShare = 0.3  // the part of memory that /dev/shm gets; Ray takes the same part for its object store
+	shmUsed  = 0.95 // the part of /dev/shm that the object store may fill; Ray's own bound for a store whose size it chooses
 )
 
 func shmOf(g spec.NodeGroup) resource.Quantity {
@@ -267,7 +268,7 @@ func restrictedContainer() *corev1.SecurityContext {
 	return &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
 }
 
-// Merged has the entries of all maps; of those with the same key, the last.
+// Merged has the entries of all maps; if several maps have a key, the last one counts.
 func Merged(all ...map[string]string) map[string]string {
 	out := map[string]string{}
 	for _, m := range all {

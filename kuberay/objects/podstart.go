@@ -16,7 +16,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec/environ"
 )
 
-// addStart lets the shell that starts Ray read pod/node.sh first: KubeRay puts a container's own arguments before `ray start`.
+// addStart lets the shell that starts Ray read node.sh first: KubeRay puts a container's own arguments before `ray start`.
 func (p *Plan) addStart(t *corev1.PodTemplateSpec, g spec.NodeGroup, group string) {
 	c, env := rayContainer(t), func(name, value string) corev1.EnvVar { return corev1.EnvVar{Name: name, Value: value} }
 	files := []string{nodeKey, zipKey}
@@ -26,7 +26,7 @@ func (p *Plan) addStart(t *corev1.PodTemplateSpec, g spec.NodeGroup, group strin
 	measured := g.GPUs > 0 && g.Tasks
 	if measured {
 		c.Env = append(c.Env, env("RAYCTL_GPUS", strconv.Itoa(g.GPUs)), env("RAYCTL_GPUS_PERIOD", strconv.FormatFloat(orders.GPUPeriod(p.Spec).Seconds(), 'f', -1, 64)),
-			corev1.EnvVar{Name: "RAYCTL_POD_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}})
+			podIP("RAYCTL_POD_IP"))
 	}
 	if p.Spec.Head.Early {
 		part := "gang"
@@ -54,14 +54,13 @@ func (p *Plan) addStart(t *corev1.PodTemplateSpec, g spec.NodeGroup, group strin
 	if p.Spec.Job.Entrypoint != "" {
 		c.Env = append(c.Env, env("RAYCTL_JOB", "1"))
 	}
-	if group == HeadGroup && p.tellsWaiting() {
-		c.Env = append(c.Env, env("RAYCTL_WAITING", literal(p.waiting())))
+	if group == HeadGroup && p.headReachesKeeper() {
+		c.Env = append(c.Env, env("RAYCTL_WAITING", literal(p.waiting())), env("RAYCTL_WARN_KEEPER", p.keeperAddress()))
 	}
 	if p.warns() {
 		host, dashboard, _ := p.headAddress()
 		if group == HeadGroup {
 			host = "127.0.0.1" // a mesh's proxy may have the other end of what goes to the pod's own address, and then nobody can prove it (host/proof.py)
-			c.Env = append(c.Env, env("RAYCTL_WARN_KEEPER", p.keeperAddress()))
 		}
 		c.Env = append(c.Env, env("RAYCTL_WARN_DASHBOARD", "http://"+host+":"+strconv.Itoa(dashboard)))
 	}
@@ -74,15 +73,24 @@ func (p *Plan) addStart(t *corev1.PodTemplateSpec, g spec.NodeGroup, group strin
 	c.Args = []string{". " + nodeFiles + "/" + nodeKey + "; true"} // on the left of &&, where KubeRay puts it, the shell would not obey set -e
 }
 
-// tellsWaiting reports whether the head tells the keeper what waits for nodes that no group has: keeper/rayctl_keeper/rayhook/waiting.py.
-func (p *Plan) tellsWaiting() bool {
-	return p.Spec.IsElastic() && p.hasToken() && kuberayspec.Of(p.Spec).Keeper != KeeperNone
+// podIP is a variable with the pod's address.
+func podIP(name string) corev1.EnvVar {
+	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}}
 }
 
-// waiting is what the head needs for that: the resources of a node of each group, as KubeRay's autoscaler counts them, and how many nodes there may be.
+// headReachesKeeper reports whether the head can tell the keeper anything: by its token, and where there is a keeper.
+func (p *Plan) headReachesKeeper() bool {
+	return p.hasToken() && kuberayspec.Of(p.Spec).Keeper != KeeperNone
+}
+
+// waiting is what the head needs to tell the keeper what waits for resources that no node can have (keeper/rayctl_keeper/rayhook/waiting.py). In a cluster with
+// elastic groups these are the resources of a node of each group, as KubeRay's autoscaler counts them, and how many nodes there may be.
 func (p *Plan) waiting() string {
-	groups, most := map[string]map[string]float64{}, 0
-	for _, g := range p.Spec.NodeGroups() {
+	groups, most, nodes := map[string]map[string]float64{}, 0, p.Spec.NodeGroups()
+	if !p.Spec.IsElastic() {
+		nodes = nil // the nodes that there are say it
+	}
+	for _, g := range nodes {
 		most += max(g.Count, g.Max)
 		shape := maps.Clone(g.Resources)
 		if shape == nil {
@@ -103,7 +111,7 @@ func (p *Plan) waiting() string {
 	return string(text)
 }
 
-// tellGrant is the variable by which pods of a cluster with an early head report to the keeper that they have nodes, see pod/node.sh.
+// tellGrant is the variable by which pods of a cluster with an early head report to the keeper that they have nodes, see node.sh.
 const tellGrant = "RAYCTL_TELL_GRANT"
 
 // HasEarlyHead reports whether the head of a RayCluster is to come before the workers.

@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"strconv"
@@ -19,11 +20,14 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// RayCluster is the RayCluster of the plan. It is owned by the keeper's Job once that has a UID.
+// RayCluster is the RayCluster of the plan. The keeper's Job owns it, if the plan has the Job's UID.
 func (p *Plan) RayCluster() (*rayv1.RayCluster, error) {
 	rc := &rayv1.RayCluster{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rayv1.GroupVersion.String(), Kind: "RayCluster"},
 		ObjectMeta: p.meta(p.Spec.Name),
+	}
+	if p.Resizable != "" {
+		rc.Annotations[p.Resizable] = "true"
 	}
 	for k, v := range kuberayspec.Of(p.Spec).Annotations {
 		rc.Annotations[k] = v
@@ -43,10 +47,29 @@ func (p *Plan) RayCluster() (*rayv1.RayCluster, error) {
 			return nil, err
 		}
 	}
-	return patchedCluster(rc, kuberayspec.Of(p.Spec).Patch)
+	rc, err := patchedCluster(rc, kuberayspec.Of(p.Spec).Patch)
+	if err != nil {
+		return nil, err
+	}
+	fitHostNetwork(&rc.Spec.HeadGroupSpec.Template)
+	for i := range rc.Spec.WorkerGroupSpecs {
+		fitHostNetwork(&rc.Spec.WorkerGroupSpecs[i].Template)
+	}
+	return rc, nil
 }
 
-// Owned makes an object end with the keeper's Job.
+// fitHostNetwork gives pods in the network of the host what those with a network of their own have: the names of Services, such as the head's, and their address, by which
+// node.sh finds the interface for torch.distributed. It looks at the template after all patches, of which two can set hostNetwork.
+func fitHostNetwork(t *corev1.PodTemplateSpec) {
+	if !t.Spec.HostNetwork || len(t.Spec.Containers) == 0 {
+		return
+	}
+	t.Spec.DNSPolicy = cmp.Or(t.Spec.DNSPolicy, corev1.DNSClusterFirstWithHostNet) // the API server's default is that of the host
+	c := rayContainer(t)
+	c.Env = append(c.Env, podIP("RAYCTL_HOST_NETWORK_IP"))
+}
+
+// Owned returns the owner reference by which Kubernetes deletes an object with the keeper's Job; none if the Job has no UID yet.
 func (p *Plan) Owned() []metav1.OwnerReference {
 	if p.OwnerUID == "" {
 		return nil
@@ -57,7 +80,7 @@ func (p *Plan) Owned() []metav1.OwnerReference {
 	}}
 }
 
-// ownedWhole is owned for what must be deleted before the Job is: whoever waits for the end looks at the Job.
+// ownedWhole is Owned for objects that Kubernetes must delete before the Job: clients that wait for the cluster's end watch only the Job.
 func (p *Plan) ownedWhole() []metav1.OwnerReference {
 	refs := p.Owned()
 	for i := range refs {
@@ -66,7 +89,7 @@ func (p *Plan) ownedWhole() []metav1.OwnerReference {
 	return refs
 }
 
-// addGroup adds a group's pods: the head's, the workers', or both where the head is a group's first worker.
+// addGroup adds a group's pods: the head, the workers, or both if the head is the group's first worker.
 func (p *Plan) addGroup(rc *rayv1.RayCluster, g spec.NodeGroup) error {
 	workers := g.Count
 	if g.Head {
@@ -96,19 +119,19 @@ func (p *Plan) addGroup(rc *rayv1.RayCluster, g spec.NodeGroup) error {
 	return nil
 }
 
-// autoscaler are KubeRay's settings of Ray's autoscaler, in the head's pod.
+// autoscaler returns the settings by which KubeRay runs Ray's autoscaler in the head's pod.
 func (p *Plan) autoscaler() *rayv1.AutoscalerOptions {
 	idle := IdleSeconds(p.Spec)
 	o := &rayv1.AutoscalerOptions{
-		// KubeRay (1.6) gives its container no context, which namespaces with the profile "restricted" refuse.
+		// KubeRay (1.6) gives the autoscaler's container no security context, and namespaces with the profile "restricted" refuse such a container.
 		SecurityContext: restrictedContainer(), IdleTimeoutSeconds: &idle,
-		// Otherwise a pod that waits for a node is kept when nothing needs it any more (Ray 2.60, autoscaler/_private/constants.py).
+		// Otherwise the autoscaler keeps a pod that waits for a node although nothing needs the pod any more (Ray 2.60, autoscaler/_private/constants.py).
 		Env: []corev1.EnvVar{{Name: PendingIdle, Value: strconv.Itoa(int(idle))}},
 	}
-	if p.Spec.Head.Early { // it deletes a pod that runs no Ray within an hour, and makes another: the gang may be queued for longer
+	if p.Spec.Head.Early { // the autoscaler replaces a pod in which no Ray runs after an hour; the pods of a queued gang may wait for longer
 		o.Env = append(o.Env, corev1.EnvVar{Name: "RAY_AUTOSCALER_RECONCILE_ALLOCATE_STATUS_TIMEOUT_S", Value: strconv.Itoa(int(Longest.Seconds()))})
 	}
-	if p.rayAtLeast(spec.ElasticRay) { // as on the other launchers. Version 1 takes away a node that got a task meanwhile
+	if p.rayAtLeast(spec.ElasticRay) { // version 2, as on the other launchers: version 1 removes an idle node even if it has just got a task
 		o.Version = ptr.To(rayv1.AutoscalerVersionV2)
 	}
 	if p.Spec.Scaling.UpscalingSpeed == kuberayspec.ConservativeSpeed {
@@ -128,7 +151,7 @@ func IdleSeconds(s *spec.ClusterSpec) int32 {
 // HeadGroup is KubeRay's name for the head's group.
 const HeadGroup = admit.HeadGroup
 
-// startParams are the options of `ray start`. KubeRay pastes them into a shell's command line.
+// startParams are the options of `ray start`. KubeRay puts them into a shell's command line unquoted.
 func (p *Plan) startParams(g spec.NodeGroup, head bool) map[string]string {
 	params := map[string]string{
 		"num-cpus": strconv.Itoa(int(math.Ceil(float64(max(g.CPUs, 1))))),
@@ -158,7 +181,7 @@ func (p *Plan) startParams(g spec.NodeGroup, head bool) map[string]string {
 	return params
 }
 
-// shellQuote writes a document for a shell. Names that no shell can take were refused with the cluster file.
+// shellQuote writes a value as JSON, quoted for a shell. The validation of the cluster file has refused names that cannot be quoted.
 func shellQuote(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -175,14 +198,14 @@ func shellWord(text string) string {
 	return quoted
 }
 
-// container finds the Ray container of a pod.
+// rayContainer returns the Ray container of a pod.
 func rayContainer(t *corev1.PodTemplateSpec) *corev1.Container { return &t.Spec.Containers[0] }
 
 func badPatch(where string, err error) error {
 	return launcher.Fail(runstate.CodeSpec, err, "compare it with `rayctl render`", "%s cannot be applied: %v", where, err)
 }
 
-// NeededOf is how many pods of a worker group the start waits for.
+// NeededOf is the number of pods of a worker group for which the start of the cluster waits.
 func NeededOf(rc *rayv1.RayCluster, i int) int {
 	n, least := admit.Pods(&rc.Spec.WorkerGroupSpecs[i])
 	if ptr.Deref(rc.Spec.EnableInTreeAutoscaling, false) {

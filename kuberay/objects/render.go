@@ -14,7 +14,7 @@ import (
 	kyaml "sigs.k8s.io/yaml"
 
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
-	"github.com/rayctl/rayctl/kuberay/newer"
+	"github.com/rayctl/rayctl/kuberay/manifest"
 	"github.com/rayctl/rayctl/launcher"
 )
 
@@ -34,7 +34,7 @@ func Render(p *Plan) ([]launcher.File, error) {
 			return nil, fmt.Errorf("render %s: %w", o.name, err)
 		}
 		if _, isCluster := o.Object.(*rayv1.RayCluster); isCluster {
-			newer.Into(content, p.Newer())
+			manifest.SetNewer(content, p.Newer())
 		}
 		text, err := kyaml.Marshal(content)
 		if err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Answer is the next step: which keys of the cluster file to change, or what else.
+// Answer is the next step for the user: to change one of keys of the cluster file, or to do what or says.
 func (r RefusedPod) Answer(keys []string, or string) string {
 	switch r.File {
 	case "":
@@ -32,12 +32,12 @@ func (r RefusedPod) Answer(keys []string, or string) string {
 	return strings.TrimSuffix(out+", "+or, ", ")
 }
 
-// helpersAnswer is for the keeper's and the record's pod, of which the file describes little.
+// helpersAnswer is the Answer for the keeper's and the record's pod. The cluster file has few keys for these.
 func (r RefusedPod) helpersAnswer(keys []string, or string) string {
 	var whole []string
 	for _, k := range keys {
 		switch {
-		case k == "replicas": // the number of pods is not the file's
+		case k == "replicas": // the file does not decide how many of these pods there are
 			continue
 		case k == "image":
 			k = "kuberay.keeperImage"
@@ -64,7 +64,7 @@ const (
 // ofCluster are keys that belong to the whole file, not to a group.
 var ofCluster = []string{"mounts", "labels"}
 
-// KeysFor are the keys of a group that decide about resources a sentence names. CPU has no limit unless kuberay.limits gives one.
+// KeysFor returns the keys of a group that set the resources named in text. limits: text is about limits, and for CPU only kuberay.limits sets one.
 func KeysFor(text string, limits bool) (keys []string) {
 	for _, k := range []struct{ word, key string }{{"memory", "memory"}, {"cpu", "cpus"}, {"gpu", "gpus"}, {"pods", "replicas"}} {
 		if strings.Contains(text, k.word) && (!limits || k.key != "cpus") {

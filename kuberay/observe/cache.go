@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
@@ -33,7 +34,7 @@ type Cache struct {
 
 	mu      sync.Mutex
 	broken  string // why the API server does not answer
-	inQueue map[types.UID]string
+	inQueue map[types.UID]admit.Held
 	at      time.Time // since when
 }
 

@@ -13,10 +13,10 @@ import (
 	"github.com/rayctl/rayctl/kuberay/transport"
 )
 
-// Admission may add containers to our pods, in any place of the list, such as a mesh's proxy that never ends by itself. So what a pod has done is what its own
-// container has done, found by name.
+// Admission may add containers to a pod of rayctl's, at any place in the list, such as a service mesh's proxy, which never ends by itself. Whether a pod has ended is
+// therefore decided by the pod's own container, which is found by its name.
 
-// ended is how a pod's own container has ended; nil while it has not.
+// ended is the state with which a pod's own container has ended; nil while it runs.
 func ended(p *corev1.Pod, container string) *corev1.ContainerStateTerminated {
 	for _, s := range p.Status.ContainerStatuses {
 		if s.Name == container {
@@ -31,13 +31,13 @@ func Finished(p *corev1.Pod, container string) bool {
 	return transport.PodEnded(p) || ended(p, container) != nil
 }
 
-// Succeeded reports whether a pod's own container has ended well: those of keeper and record exit with 0 only when all is done.
+// Succeeded reports whether a pod's own container has exited with 0. The keeper's and the record's do so only when all their work is done.
 func Succeeded(p *corev1.Pod, container string) bool {
 	t := ended(p, container)
 	return p.Status.Phase == corev1.PodSucceeded || t != nil && t.ExitCode == 0
 }
 
-// own is a pod's own container, by name.
+// own returns a pod's own container, found by its name.
 func own(p *corev1.Pod, container string) corev1.Container {
 	for _, c := range p.Spec.Containers {
 		if c.Name == container {
@@ -50,7 +50,7 @@ func own(p *corev1.Pod, container string) corev1.Container {
 // startCommand is a variable that KubeRay gives to Ray's container alone.
 const startCommand = "KUBERAY_GEN_RAY_START_CMD"
 
-// RayContainer is the name of the container in which KubeRay has started Ray: the first of the RayCluster's template, and not always of the pod.
+// RayContainer is the name of the container in which KubeRay starts Ray: the first one in the RayCluster's template, but not always the first one in the pod.
 func RayContainer(p *corev1.Pod) string {
 	for _, c := range p.Spec.Containers {
 		if slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == startCommand }) {
@@ -60,7 +60,7 @@ func RayContainer(p *corev1.Pod) string {
 	return p.Spec.Containers[0].Name
 }
 
-// RecordEnded reports whether the record is complete: its Job has ended, or its pod's own container has ended well and only others in it have not.
+// RecordEnded reports whether the record has ended: its Job has ended, or the own container of its pod has succeeded and only other containers still run.
 func (o *Snapshot) RecordEnded() bool {
 	return o.Record != nil && (JobEnded(o.Record) || slices.ContainsFunc(o.Role(objects.RoleRecord), func(p *corev1.Pod) bool {
 		return isOf(p, o.Record) && Succeeded(p, objects.RecordContainer)
@@ -72,7 +72,7 @@ func (o *Snapshot) RecordSucceeded() bool {
 	return o.Record != nil && (o.Record.Status.Succeeded > 0 || !JobEnded(o.Record) && o.RecordEnded())
 }
 
-// isOf reports whether a pod is one of a Job's.
+// isOf reports whether a pod belongs to a Job.
 func isOf(p *corev1.Pod, job *batchv1.Job) bool { return metav1.IsControlledBy(p, job) }
 
 // held names the containers that keep the Job of a successful keeper running, or that failed after the keeper; "" if there are none.

@@ -3,6 +3,8 @@ package observe
 import (
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -33,10 +35,13 @@ func (o *Snapshot) Restarts() (most int32) {
 }
 
 // Admitted reports whether the operator has made the pods of the RayCluster, or has reported why not: it does one of both at its first look.
-// A launch waits for that before its commit, though not for an operator that does not run. So a refusal that cannot pass ends the launch, and no
-// client has to watch for it later.
+// What waits in a queue is to have the queue's first word besides. A launch waits for that before its commit, though not for an operator or a queueing system that does not
+// run. So a refusal that cannot pass ends the launch, and no client has to watch for it later.
 func (o *Snapshot) Admitted() bool {
 	c := o.Cluster
+	if c != nil && ptr.Deref(c.Spec.Suspend, false) && queueOf(c) != "" && o.inQueue[c.UID].Why == "" {
+		return false
+	}
 	return c != nil && (c.Status.ObservedGeneration > 0 || c.Status.State != "" || len(c.Status.Conditions) > 0) //nolint:staticcheck // see phase
 }
 
@@ -45,7 +50,7 @@ const headHeld = "HeadInGang"
 
 // Refused is the error of a launch whose RayCluster or pods are refused for good.
 func (o *Snapshot) Refused(name string) error {
-	for _, r := range []runstate.Reason{o.refusedSpec(), o.RefusedPods(), o.headInGang()} {
+	for _, r := range []runstate.Reason{o.refusedSpec(), o.RefusedPods(), o.heldByQueue(), o.headInGang()} {
 		if patience, bad := Hopeless[r.Code]; bad && patience == 0 {
 			return launcher.Fail(runstate.CodeStartFailed, nil, r.Hint, "%s cannot start: %s", name, r.Message)
 		}

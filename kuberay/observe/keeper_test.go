@@ -62,6 +62,9 @@ func TestKeeperWait(t *testing.T) {
 		{"no room", func(o *Snapshot) {
 			keeperPod(o, func(p *corev1.Pod) { unscheduled(p, "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu") })
 		}, time.Hour, 0, "1 Insufficient cpu"},
+		{"no room, until lifetime.queue", func(o *Snapshot) {
+			keeperPod(o, func(p *corev1.Pod) { unscheduled(p, "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu") })
+		}, 2 * time.Hour, runstate.CodeQueueTimeout, "1 Insufficient cpu: launch it again later, or raise lifetime.queue"},
 		{"image, at first", noPull, 50 * time.Second, 0, "nosuch:1: not found"},
 		{"image, after a minute", noPull, time.Minute, runstate.CodeStartFailed, "nosuch:1: not found"},
 		{"image that cannot be", func(o *Snapshot) {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
@@ -94,7 +95,7 @@ func addReasons(ctx context.Context, c *api.Client, all map[string]*Snapshot) er
 	for _, o := range all {
 		waiting = append(waiting, o.inQueues()...)
 	}
-	var why map[types.UID]string
+	var why map[types.UID]admit.Held
 	if len(waiting) > 0 {
 		reading.Go(func() error {
 			why = c.WhyHeld(ctx, waiting)

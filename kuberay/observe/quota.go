@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,26 +22,46 @@ func (o *Snapshot) heldByQueue() runstate.Reason {
 	switch {
 	case o.Cluster == nil || !ptr.Deref(o.Cluster.Spec.Suspend, false):
 		return o.heldKeeper()
-	case o.wasReady() || queueOf(o.Cluster) == "":
+	case queueOf(o.Cluster) == "":
 		return o.suspended(o.Cluster)
+	case o.wasReady() || o.inQueue[o.Cluster.UID].TakenBack:
+		return o.takenBack(o.Cluster)
 	default:
 		return o.notAdmitted("cluster", o.Cluster)
 	}
 }
 
-// reasonSuspended is the code of a RayCluster that was suspended, by somebody or by a queueing system that has taken it back (preemption), and not of one that
-// waits in its queue for the first time.
-const reasonSuspended = "Suspended"
+// Codes of a RayCluster that waits, and that was there before: somebody has suspended it, and has to let it go on, or its queue has taken it back (preemption), and admits
+// it again when there is room. One that waits in its queue for the first time has another.
+const (
+	reasonSuspended = "Suspended"
+	heldAgain       = "TakenBackByQueue"
+)
 
 func (o *Snapshot) suspended(rc metav1.Object) runstate.Reason {
-	resume := fmt.Sprintf("`kubectl patch raycluster -n %s %s --type merge -p '{\"spec\":{\"suspend\":false}}'` lets it go on", rc.GetNamespace(), rc.GetName())
-	if queue, by := admit.QueueOf(rc); queue != "" {
-		return runstate.Reason{
-			Code: reasonSuspended, Message: fmt.Sprintf("%s has taken the cluster back to queue %s, or somebody has suspended it (spec.suspend of the RayCluster)", by.Title, queue) + o.whyHeld(rc),
-			Hint: fmt.Sprintf("`kubectl describe %s -n %s` shows why", by.Requests.Resource, rc.GetNamespace()),
-		}
+	return runstate.Reason{
+		Code: reasonSuspended, Message: "the RayCluster is suspended (spec.suspend), by somebody or by a queueing system",
+		Hint: fmt.Sprintf("`kubectl patch raycluster -n %s %s --type merge -p '{\"spec\":{\"suspend\":false}}'` lets it go on", rc.GetNamespace(), rc.GetName()),
 	}
-	return runstate.Reason{Code: reasonSuspended, Message: "the RayCluster is suspended (spec.suspend), by somebody or by a queueing system", Hint: resume}
+}
+
+// takenBack: a queueing system suspends what it takes back, and admits what somebody else has suspended.
+func (o *Snapshot) takenBack(rc metav1.Object) runstate.Reason {
+	queue, by := admit.QueueOf(rc)
+	r := runstate.Reason{Code: heldAgain, Message: fmt.Sprintf("%s has taken the cluster back to queue %s", by.Title, queue) + o.whyHeld(rc), Hint: o.askQueue(rc)}
+	if o.inQueue[rc.GetUID()].Stopped {
+		r.Code = reasonSuspended
+	}
+	return r
+}
+
+// heldAgainSince is when the pods were gone, or now.
+func (o *Snapshot) heldAgainSince() time.Time {
+	at, ready := o.Cluster.Status.StateTransitionTimes[rayv1.Suspended], o.Cluster.Status.StateTransitionTimes[rayv1.Ready]
+	if at == nil || ready != nil && at.Before(ready) {
+		return o.Now
+	}
+	return at.Time
 }
 
 // wasReady reports whether the RayCluster has been ready once; KubeRay before 1.2 does not record it.
@@ -63,17 +84,31 @@ func queueOf(object metav1.Object) string {
 }
 
 func (o *Snapshot) notAdmitted(what string, object metav1.Object) runstate.Reason {
-	r := runstate.Reason{Code: "HeldByQueue", Message: fmt.Sprintf("a queueing system has not admitted the %s yet", what)}
-	if queue, by := admit.QueueOf(object); queue != "" {
-		r.Message = fmt.Sprintf("%s has not admitted the %s to queue %s yet", by.Title, what, queue) + o.whyHeld(object)
-		r.Hint = fmt.Sprintf("`kubectl describe %s -n %s` shows what it waits for", by.Requests.Resource, object.GetNamespace())
+	queue, by := admit.QueueOf(object)
+	if queue == "" {
+		return runstate.Reason{Code: "HeldByQueue", Message: fmt.Sprintf("a queueing system has not admitted the %s yet", what)}
 	}
-	return r
+	if o.inQueue[object.GetUID()].Never {
+		return runstate.Reason{
+			Code: quotaTooSmall, Message: fmt.Sprintf("%s never admits the %s to queue %s as the queue is now", by.Title, what, queue) + o.whyHeld(object),
+			Hint: "ask for less (replicas, cpus, memory or gpus of the groups), or ask your administrators for a larger quota",
+		}
+	}
+	return runstate.Reason{Code: "HeldByQueue", Message: fmt.Sprintf("%s has not admitted the %s to queue %s yet", by.Title, what, queue) + o.whyHeld(object), Hint: o.askQueue(object)}
+}
+
+// askQueue is the next step for what waits in a queue.
+func (o *Snapshot) askQueue(object metav1.Object) string {
+	_, by := admit.QueueOf(object)
+	if o.inQueue[object.GetUID()].Unread {
+		return "ask your administrators for this permission, which the guide's Role has for " + by.Title
+	}
+	return fmt.Sprintf("`kubectl describe %s -n %s` shows what it waits for", by.Requests.Resource, object.GetNamespace())
 }
 
 // whyHeld is what the admitter itself says of an object that waits in a queue, as the end of a sentence.
 func (o *Snapshot) whyHeld(object metav1.Object) string {
-	if why := o.inQueue[object.GetUID()]; why != "" {
+	if why := o.inQueue[object.GetUID()].Why; why != "" {
 		return ": " + why
 	}
 	return ""

@@ -202,10 +202,25 @@ func (o *Snapshot) unscheduledPods() runstate.Reason {
 		return o.withNodesMade(o.pending(), runstate.Reason{Code: "Unschedulable", Message: "no node has room: " + message})
 	}
 	pending := o.pending()
+	if gated := slices.IndexFunc(pending, func(p *corev1.Pod) bool { return len(p.Spec.SchedulingGates) > 0 }); gated >= 0 {
+		return gatedPod(pending[gated])
+	}
 	if len(pending) == 0 || o.Now.Sub(pending[0].CreationTimestamp.Time) <= Silence {
 		return runstate.Reason{}
 	}
 	return runstate.Reason{Code: "NoScheduler", Message: fmt.Sprintf("the pods are not scheduled: no scheduler named %q answers", cmp.Or(pending[0].Spec.SchedulerName, "default-scheduler"))}
+}
+
+// gatedPod: no scheduler looks at a pod while it has a gate, which a queueing system or a policy has set and takes away.
+func gatedPod(p *corev1.Pod) runstate.Reason {
+	var gates []string
+	for _, g := range p.Spec.SchedulingGates {
+		gates = append(gates, g.Name)
+	}
+	return runstate.Reason{
+		Code: corev1.PodReasonSchedulingGated, Message: fmt.Sprintf("pod %s is not scheduled yet: it waits for its scheduling gates %s", p.Name, strings.Join(gates, ", ")),
+		Hint: "what has set them takes them away: ask your administrators if it does not",
+	}
 }
 
 func (o *Snapshot) unscheduledMessage() string {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
+	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -117,7 +118,7 @@ func TestReasons(t *testing.T) {
 		{"Kueue, with its words", func(o *Snapshot) {
 			o.Pods, o.Cluster.UID, o.Cluster.Spec.Suspend = nil, "u", ptr.To(true)
 			o.Cluster.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "default"}
-			o.inQueue = map[types.UID]string{"u": "LocalQueue default is inactive", "v": "of another"}
+			o.inQueue = map[types.UID]admit.Held{"u": {Why: "LocalQueue default is inactive"}, "v": {Why: "of another"}}
 		}, runstate.Queued, "HeldByQueue", "Kueue has not admitted the cluster to queue default yet: LocalQueue default is inactive"},
 		{"Kueue, keeper", func(o *Snapshot) {
 			o.Pods, o.Job.Spec.Suspend = nil, ptr.To(true)
@@ -128,7 +129,23 @@ func TestReasons(t *testing.T) {
 			o.Pods, o.Cluster.Namespace, o.Cluster.Spec.Suspend = nil, "rl", ptr.To(true)
 			o.Cluster.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "default"}
 			o.Cluster.Status.StateTransitionTimes = map[rayv1.ClusterState]*metav1.Time{rayv1.Ready: {Time: launched}}
-		}, runstate.Suspended, "Suspended", "Kueue has taken the cluster back to queue default"},
+		}, runstate.Queued, heldAgain, "Kueue has taken the cluster back to queue default"},
+		{"Kueue, taken back while it started", func(o *Snapshot) {
+			o.Cluster.UID, o.Cluster.Spec.Suspend = "u", ptr.To(true)
+			o.Cluster.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "default"}
+			o.inQueue = map[types.UID]admit.Held{"u": {Why: "Preempted to accommodate b", TakenBack: true}}
+			onNode(o, corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}) // and ends now
+		}, runstate.Queued, heldAgain, "Kueue has taken the cluster back to queue default: Preempted to accommodate b"},
+		{"Kueue, deactivated", func(o *Snapshot) {
+			o.Pods, o.Cluster.UID, o.Cluster.Spec.Suspend = nil, "u", ptr.To(true)
+			o.Cluster.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "default"}
+			o.inQueue = map[types.UID]admit.Held{"u": {Why: "The workload is deactivated", TakenBack: true, Stopped: true}}
+		}, runstate.Suspended, reasonSuspended, "Kueue has taken the cluster back to queue default: The workload is deactivated"},
+		{"Kueue, never", func(o *Snapshot) {
+			o.Pods, o.Cluster.UID, o.Cluster.Spec.Suspend = nil, "u", ptr.To(true)
+			o.Cluster.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "default"}
+			o.inQueue = map[types.UID]admit.Held{"u": {Why: "2 > maximum capacity (1)", Never: true}}
+		}, runstate.Queued, quotaTooSmall, "Kueue never admits the cluster to queue default as the queue is now: 2 > maximum capacity (1)"},
 		{"image", func(o *Snapshot) {
 			onNode(o, waiting("ErrImagePull", `failed to resolve reference "nosuch:1": not found`))
 		},
@@ -222,6 +239,10 @@ func TestReasons(t *testing.T) {
 				p.Spec.SchedulerName = "nosuch"
 			}
 		}, runstate.Queued, "NoScheduler", `no scheduler named "nosuch"`},
+		{"gates", func(o *Snapshot) {
+			o.Pods[1].Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/elastic-job"}, {Name: "site/check"}}
+			unscheduled(o.Pods[1], "SchedulingGated", "Scheduling is blocked due to non-empty scheduling gates")
+		}, runstate.Queued, "SchedulingGated", "pod c-w-y is not scheduled yet: it waits for its scheduling gates kueue.x-k8s.io/elastic-job, site/check"},
 		{"operator not running", func(o *Snapshot) { o.Pods = nil }, runstate.Queued, "OperatorSilent", "nothing reconciles"},
 		{"nothing wrong yet", func(o *Snapshot) { o.Now = launched.Add(time.Second) }, runstate.Queued, "", ""},
 		{"being made", func(o *Snapshot) { onNode(o, waiting("ContainerCreating", "")); o.Pods = o.Pods[:1] }, runstate.Provisioning, "PullingOrStarting", "starting"},

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/rayctl/rayctl/kuberay/admit"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -27,7 +28,7 @@ type Snapshot struct {
 	gang    *unstructured.Unstructured // what holds the pods together; nil: nothing does
 	Pods    []*corev1.Pod              // Ray's, of the keeper and of the record
 	events  []*corev1.Event
-	inQueue map[types.UID]string // why what is in a queue waits, by the UID of it, as the admitter itself says
+	inQueue map[types.UID]admit.Held // why what is in a queue waits, by the UID of it, as the admitter itself says
 }
 
 // allocated reports whether anything is left of the cluster besides its record.
@@ -104,6 +105,8 @@ func (o *Snapshot) phase() (runstate.Phase, runstate.Reason, time.Time) {
 		return runstate.Draining, runstate.Reason{Code: "SidecarRuns", Message: held, Hint: "`rayctl down " + o.Job.Name + "` deletes the rest"}, o.Now
 	case reason.Code == reasonSuspended:
 		return runstate.Suspended, reason, o.Now
+	case reason.Code == heldAgain: // its pods may still be ending
+		return runstate.Queued, reason, o.heldAgainSince()
 	case head == nil || head.Spec.NodeName == "":
 		return runstate.Queued, reason, o.created()
 	case o.Cluster != nil && o.Cluster.Status.State == rayv1.Ready && ready == wanted && reason.Code == "": //nolint:staticcheck // KubeRay 1.4 has nothing better

@@ -34,8 +34,12 @@ func LivingStatus(id launcher.ID, namespace string, o *Snapshot, st *runstate.St
 	case st.Phase == runstate.Starting && reason.Code != "":
 		s.Reason = reason // it is more exact than "1 of 3 nodes are alive"
 	}
-	if r := o.takenAway(); r.Code == reasonSuspended && s.Phase != runstate.Draining {
+	switch r := o.takenAway(); {
+	case s.Phase == runstate.Draining:
+	case r.Code == reasonSuspended:
 		s.Phase, s.Reason = runstate.Suspended, r
+	case r.Code == heldAgain && s.Phase != runstate.Queued: // the keeper learns of it later
+		s.Phase, s.Reason, s.Since = runstate.Queued, r, o.heldAgainSince()
 	}
 	if r := MeshRefusal(o, st); r.Code != "" && s.Phase != runstate.Draining {
 		s.Phase, s.Reason = runstate.Provisioning, r
@@ -47,6 +51,9 @@ func LivingStatus(id launcher.ID, namespace string, o *Snapshot, st *runstate.St
 		s.Allocations = append(s.Allocations, o.queuedNodes()...)
 	}
 	describe(&s, id, namespace, o)
+	if st == nil { // its keeper has not said anything
+		s.Uncommitted = o.uncommitted() && (s.Phase == runstate.Queued || s.Phase == runstate.Provisioning)
+	}
 	s.Unreachable = trouble
 	if trouble == "" && st == nil && o.Job != nil && s.Phase == runstate.Ready {
 		s.Unreachable = "the keeper does not answer, and only it knows whether all nodes are alive in Ray: this is what Kubernetes shows of the pods"
@@ -109,6 +116,11 @@ func (o *Snapshot) meta() metav1.Object {
 	default:
 		return nil
 	}
+}
+
+// uncommitted reports whether the launching client has not noted its commit in the record yet, which it makes last.
+func (o *Snapshot) uncommitted() bool {
+	return o.Ours() && o.Job != nil && (o.Record == nil || o.Record.Annotations[objects.AnnotationCommitted] == "")
 }
 
 // Owner is who launched the cluster, USER@HOST; false for one that rayctl did not make.

@@ -7,11 +7,14 @@ import (
 	"time"
 
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/rayctl/rayctl/kuberay/admit"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -50,8 +53,58 @@ func TestAutoscaledGroups(t *testing.T) {
 	}
 }
 
-// TestTakenBack: a queueing system that preempts a cluster suspends it; the keeper only finds that the head is silent.
-func TestTakenBack(t *testing.T) {
+// TestTakenBackIsQueuedAgain: a cluster that its queue takes back waits again, since its pods are gone; the keeper, which only finds that the head is silent, knows that
+// later, and what it knows of the end stays.
+func TestTakenBackIsQueuedAgain(t *testing.T) {
+	gone := metav1.NewTime(launched.Add(40 * time.Second))
+	o := scene(func(o *Snapshot) {
+		o.Pods, o.Cluster.Spec.Suspend = nil, ptr.To(true)
+		o.Cluster.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "default"}
+		o.Cluster.Status.StateTransitionTimes = map[rayv1.ClusterState]*metav1.Time{rayv1.Ready: {Time: launched}, rayv1.Suspended: &gone}
+	})
+	for keeper, st := range map[string]*runstate.State{
+		"Ready": {Phase: runstate.Ready, Since: launched}, "Starting": {Phase: runstate.Starting, Since: launched}, "Queued": {Phase: runstate.Queued, Since: launched}, "silent": nil,
+	} {
+		got := LivingStatus("c", "n", o, st, "")
+		if got.Phase != runstate.Queued || got.Reason.Code != heldAgain || !got.Since.Equal(gone.Time) {
+			t.Errorf("the keeper is %s: %s since %s, %+v", keeper, got.Phase, got.Since, got.Reason)
+		}
+	}
+	o.Cluster.Status.StateTransitionTimes[rayv1.Suspended] = &metav1.Time{Time: launched.Add(-time.Hour)} // before it was first admitted
+	if got := LivingStatus("c", "n", o, nil, ""); !got.Since.Equal(o.Now) {
+		t.Errorf("its pods are ending: since %s", got.Since)
+	}
+	o.Job.DeletionTimestamp = &metav1.Time{Time: launched}
+	if got := LivingStatus("c", "n", o, &runstate.State{Phase: runstate.Ready}, ""); got.Phase != runstate.Draining {
+		t.Errorf("that ends: %+v", got)
+	}
+}
+
+// TestQueueHasTheFirstWord: a launch is committed when the queue that its RayCluster waits in has said why; what the queue never admits ends the launch.
+func TestQueueHasTheFirstWord(t *testing.T) {
+	o := scene(func(o *Snapshot) {
+		o.Pods, o.Cluster.UID, o.Cluster.Spec.Suspend, o.Cluster.Status.ObservedGeneration = nil, "u", ptr.To(true), 1
+		o.Cluster.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "default"}
+	})
+	if o.Admitted() || o.Refused("c") != nil {
+		t.Error("the queue has said nothing")
+	}
+	o.inQueue = map[types.UID]admit.Held{"u": {Why: "no room now"}}
+	if !o.Admitted() || o.Refused("c") != nil {
+		t.Errorf("the queue has said that it waits: %v", o.Refused("c"))
+	}
+	o.inQueue = map[types.UID]admit.Held{"u": {Why: "2 > maximum capacity (1)", Never: true}}
+	if err := o.Refused("c"); launcher.ExitCode(err) != runstate.CodeStartFailed || !strings.Contains(err.Error(), "2 > maximum capacity (1)") || !strings.Contains(err.Error(), "ask for less") {
+		t.Errorf("%v", err)
+	}
+	o.inQueue, o.Cluster.Spec.Suspend = nil, nil
+	if !o.Admitted() {
+		t.Error("no queue holds it")
+	}
+}
+
+// TestSuspendedByHand: a cluster that somebody suspends; the keeper only finds that the head is silent.
+func TestSuspendedByHand(t *testing.T) {
 	o := scene(func(o *Snapshot) { o.Pods, o.Cluster.Spec.Suspend = nil, ptr.To(true) })
 	got := LivingStatus("c", "n", o, &runstate.State{Phase: runstate.Ready}, "")
 	if got.Phase != runstate.Suspended || got.Reason.Code != reasonSuspended {
@@ -63,6 +116,34 @@ func TestTakenBack(t *testing.T) {
 	o.Job.DeletionTimestamp = &metav1.Time{Time: launched}
 	if got := LivingStatus("c", "n", o, &runstate.State{Phase: runstate.Ready}, ""); got.Phase != runstate.Draining {
 		t.Errorf("that ends: %+v", got)
+	}
+}
+
+// TestUncommitted: before the keeper says it, the record shows whether the client has committed the launch.
+func TestUncommitted(t *testing.T) {
+	marked := map[string]string{objects.AnnotationCommitted: "true"}
+	queued := func(o *Snapshot) { o.Pods, o.Record = nil, &batchv1.Job{} }
+	for name, c := range map[string]struct {
+		arrange func(*Snapshot)
+		st      *runstate.State
+		want    bool
+	}{
+		"queued":                    {queued, nil, true},
+		"without a record":          {func(o *Snapshot) { o.Pods, o.Record = nil, nil }, nil, true},
+		"committed":                 {func(o *Snapshot) { queued(o); o.Record.Annotations = marked }, nil, false},
+		"not rayctl's":              {func(o *Snapshot) { queued(o); o.Record, o.Job, o.Cluster.Labels = nil, nil, nil }, nil, false},
+		"the keeper says it":        {func(o *Snapshot) { o.Record = &batchv1.Job{} }, &runstate.State{Phase: runstate.Starting}, true},
+		"the keeper has the commit": {queued, &runstate.State{Phase: runstate.Starting, Committed: true}, false},
+		"its keeper does not answer": {func(o *Snapshot) { // the record may be one of an earlier rayctl
+			o.Record = &batchv1.Job{}
+			for _, p := range o.Pods {
+				p.Spec.NodeName, p.Status.ContainerStatuses = "node1", []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+			}
+		}, nil, false},
+	} {
+		if got := LivingStatus("c", "n", scene(c.arrange), c.st, ""); got.Uncommitted != c.want {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 }
 
@@ -121,8 +202,8 @@ func TestQueuedNodes(t *testing.T) {
 	}
 }
 
-// TestVanished: what was known of a cluster that somebody deleted with its record stays known.
-func TestVanished(t *testing.T) {
+// TestDeletedWithItsRecord: what was known of a cluster that somebody deleted with its record stays known.
+func TestDeletedWithItsRecord(t *testing.T) {
 	o := &Snapshot{Now: launched.Add(time.Minute)}
 	st := &runstate.State{Name: "c", Attempt: 1, Phase: runstate.Ready, Groups: []runstate.Group{{Name: "head", Ready: 1, Wanted: 1}}, Job: &runstate.Job{SubmissionID: "c-1", State: runstate.JobRunning},
 		Timeline: []runstate.Event{{At: launched, Attempt: 1, Kind: runstate.EventPhase, To: string(runstate.Ready)}}}

@@ -84,9 +84,12 @@ func (s *Log) part(attempt int) (from, to int64) {
 	return from, to
 }
 
-func (s *Log) stream(ctx context.Context) (io.ReadCloser, error) {
-	r, err := s.c.Core.CoreV1().Pods(s.c.Namespace).GetLogs(s.pod, &corev1.PodLogOptions{Container: objects.RecordContainer}).Stream(ctx)
-	return r, api.Explain(err, "get", "pods/log", s.c)
+func (s *Log) stream(ctx context.Context) (io.ReadCloser, error) { return streamOf(ctx, s.c, s.pod) }
+
+// streamOf reads all that the record's pod has printed.
+func streamOf(ctx context.Context, c *api.Client, pod string) (io.ReadCloser, error) {
+	r, err := c.Core.CoreV1().Pods(c.Namespace).GetLogs(pod, &corev1.PodLogOptions{Container: objects.RecordContainer}).Stream(ctx)
+	return r, api.Explain(err, "get", "pods/log", c)
 }
 
 // Open reads an attempt's log from a byte as Ray wrote it; 0 is the last attempt.

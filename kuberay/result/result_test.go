@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
+	"io/fs"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -76,6 +79,64 @@ func unpackedByHand(t *testing.T, log []byte) []byte {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// keeperPacks makes what a keeper serves of submitted jobs.
+const keeperPacks = `
+import sys
+sys.path.insert(0, "../../keeper")
+from rayctl_keeper.node.files import jobpack
+jobpack.write(sys.argv[1])
+`
+
+// TestKeptJobs reads back from the record's log what the keeper has kept of submitted jobs.
+func TestKeptJobs(t *testing.T) {
+	dir := t.TempDir()
+	large := make([]byte, 5<<20)
+	rand.NewChaCha8([32]byte{}).Read(large)
+	want := map[string][]byte{
+		"orders.json": []byte(`{"start": {"mode": "external"}}`), "submissions.json": []byte(`[{"submission_id": "a"}]`),
+		"jobs/a.log": []byte("first\r\n\xff"), "jobs/\u00fc '\n.log": nil, "jobs/" + strings.Repeat("n", 200) + ".log": large,
+	}
+	if err := os.Mkdir(filepath.Join(dir, "jobs"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range want {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := exec.CommandContext(t.Context(), "python3", "-s", "-B", "-c", keeperPacks, dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	packed, err := os.ReadFile(filepath.Join(dir, "jobs.tgz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := &runstate.State{Revision: 1, Exit: &runstate.Exit{Origin: "rayctl", Cause: "down"}, Log: &runstate.Log{}}
+	message, out := runRecord(t, st, nil, packed...)
+	if got := decodeState(message); got == nil || !got.Jobs {
+		t.Fatalf("the termination message: %s", message)
+	}
+	delete(want, "orders.json")
+	for name, content := range want {
+		r, err := jobsFile(bytes.NewReader(out), name)
+		if err != nil {
+			t.Errorf("%q: %v", name, err)
+			continue
+		}
+		if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, content) {
+			t.Errorf("%q: %d bytes, want %d, %v", name, len(got), len(content), err)
+		}
+	}
+	if _, err := jobsFile(bytes.NewReader(out), "jobs/other.log"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a job that is not there: %v", err)
+	}
+	for name, part := range map[string][]byte{"the end": out[:len(out)/2], "the beginning": out[1000:], "all": nil} {
+		if _, err := jobsFile(bytes.NewReader(part), "jobs/other.log"); err == nil || errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is gone: %v", name, err)
+		}
+	}
 }
 
 // TestRotatedLog: the beginning is gone, in the middle of a line.
@@ -242,10 +303,11 @@ func TestClusterDeleted(t *testing.T) {
 	}
 }
 
-func runRecord(t *testing.T, st *runstate.State, log []byte) (message string, out []byte) {
+// runRecord runs the record. jobs: what the keeper serves of submitted jobs; none if there are none.
+func runRecord(t *testing.T, st *runstate.State, log []byte, jobs ...byte) (message string, out []byte) {
 	t.Helper()
 	var recorded atomic.Bool
-	server := httptest.NewServer(endedKeeper(t, st, log, &recorded))
+	server := httptest.NewServer(endedKeeper(t, st, log, &recorded, jobs...))
 	defer server.Close()
 	cmd, termination := recordCommand(t, server.URL, "../../keeper", keeperzip.Record)
 	out, err := cmd.Output()
@@ -259,7 +321,7 @@ func runRecord(t *testing.T, st *runstate.State, log []byte) (message string, ou
 }
 
 // endedKeeper answers as the keeper's pod does.
-func endedKeeper(t *testing.T, st *runstate.State, log []byte, recorded *atomic.Bool) http.HandlerFunc {
+func endedKeeper(t *testing.T, st *runstate.State, log []byte, recorded *atomic.Bool, jobs ...byte) http.HandlerFunc {
 	t.Helper()
 	document, err := json.Marshal(st)
 	if err != nil {
@@ -278,6 +340,11 @@ func endedKeeper(t *testing.T, st *runstate.State, log []byte, recorded *atomic.
 			}
 			offset, _ := strconv.Atoi(r.URL.Query().Get("offset"))
 			w.Write(log[offset:])
+		case r.URL.Path == "/v1/jobs" && jobs != nil:
+			w.Header().Set("Content-Length", strconv.Itoa(len(jobs)))
+			w.Write(jobs)
+		case r.URL.Path == "/v1/jobs":
+			http.NotFound(w, r)
 		case r.URL.Path == "/v1/recorded" && r.Method == http.MethodPost:
 			recorded.Store(true)
 			w.Write(document)

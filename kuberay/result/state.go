@@ -1,4 +1,4 @@
-// Package result reads what is left of a cluster that has ended: its record has the last state document and the driver's log. It also closes the
+// Package result reads what is left of a cluster that has ended: its record has the last state document and the driver's log, or what is kept of submitted jobs. It also closes the
 // record of a cluster whose keeper cannot.
 //
 // The record serves nothing: its pod fetches the result from the keeper and ends, and Kubernetes keeps the pod's termination message and log for lifetime.keep.
@@ -95,6 +95,7 @@ type State struct {
 	runstate.State
 	Packed  bool    `json:"packed"`  // the log is packed, because the kubelet would have dropped its beginning
 	Earlier []int64 `json:"earlier"` // bytes of the logs of attempts before the last, which stand before its own
+	Jobs    bool    `json:"jobs"`    // the pod's log is what is kept of submitted jobs
 }
 
 // decodeState reads a state document as the record's program writes it: JSON, or packed where that is too long.

@@ -9,14 +9,14 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/rayctl/rayctl/dashboardclient/lastaddress"
+	"github.com/rayctl/rayctl/dashboardclient/proven"
 )
 
 // direct is for clients that run in a pod of the same Kubernetes: they reach the target by its Service's name.
 type direct struct {
 	Place
 	address string
-	dialer  lastaddress.Dialer
+	dialer  proven.Dialer
 }
 
 // directTimeout is short: where a NetworkPolicy is in the way, there are other ways.

@@ -19,9 +19,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// proxied is the API server's proxy of a Service, for users who may not forward ports. It carries HTTP only. To hide that
-// from callers, each connection that it hands out ends in a small HTTP server in this process, which passes requests on: below the Service's
-// path, with the credentials of Kubernetes, and with Ray's token in a header of its own, as Authorization is Kubernetes'.
+// proxied makes connections by the API server's proxy of a Service, for users who may not forward ports. That proxy passes on only HTTP requests. To hide this from
+// callers, each connection that Dial returns ends at an HTTP server in this process. The server sends the requests on to the Service's path at the API server, with
+// the credentials for Kubernetes. Ray's token is in a header of its own, because Kubernetes uses the header Authorization.
 type proxied struct {
 	Place
 	api       API
@@ -53,7 +53,7 @@ func newProxied(a API, p Place) (*proxied, error) {
 }
 
 func (x *proxied) rewrite(r *httputil.ProxyRequest) {
-	// Pages come with links below the Service's path: the API server writes them so.
+	// The API server rewrites the links in pages, so that they begin with the Service's path.
 	if rest, ok := strings.CutPrefix(r.Out.URL.Path, x.base.Path); ok {
 		r.Out.URL.Path, r.Out.URL.RawPath = rest, ""
 	}
@@ -76,7 +76,7 @@ func (x *proxied) check(r *http.Response) error {
 	return err
 }
 
-// mostStatus is more than a Status of the API server has.
+// mostStatus is a number of bytes that no Status of the API server exceeds.
 const mostStatus = 64 << 10
 
 // refusal is the error in an answer of the API server itself. The body stays readable.

@@ -34,7 +34,7 @@ type clientTask struct {
 	Detach     bool
 }
 
-// Main runs the tests, or is a client process of them.
+// Main runs the tests. In a process that a test started as its client, it is that client instead.
 func Main(m *testing.M, newLauncher func(setting string) launcher.Launcher) {
 	factory = newLauncher
 	task := os.Getenv(clientEnv)

@@ -28,8 +28,10 @@ type Config struct {
 	Spec func() *spec.ClusterSpec
 	// TwoGroups returns a spec with two different groups of one node each: "a" with the head, and "b" with the Ray resource "b".
 	TwoGroups func() *spec.ClusterSpec
-	// WithGPU gives the node of Spec one GPU, behind which no device need be.
-	WithGPU func(*spec.ClusterSpec)
+	// GPUNodes returns a spec of two nodes with two GPUs each, behind which no devices need be. The head is on one of them.
+	GPUNodes func() *spec.ClusterSpec
+	// Alone returns Spec on a node where its processes see no other cluster's. nil: there is none.
+	Alone func() *spec.ClusterSpec
 	// Elastic is true if the groups of TwoGroups may be elastic.
 	Elastic bool
 	// Allocated lists what the substrate itself reports as allocated to the cluster: processes, jobs, pods, sockets,
@@ -45,8 +47,8 @@ type Config struct {
 	KeeperReturns bool
 	// OneToken is true if all heads of a cluster have the same token, because the substrate starts them. Otherwise each start has another one.
 	OneToken bool
-	// KeepsJobs is true if records and output of jobs that were submitted to the cluster outlive it, because its nodes share files with the client.
-	KeepsJobs bool
+	// KeeperLog is true if the keeper's log is a file that can be read while the cluster lives. A keeper in a pod prints its log when it ends.
+	KeeperLog bool
 	// KillHead kills Ray's head (its GCS) with SIGKILL.
 	KillHead func(t *testing.T, id launcher.ID)
 	// FreezeDashboard stops the process of the head's dashboard (SIGSTOP) until thaw. nil: not yet supported by the launcher's tests.
@@ -105,6 +107,7 @@ func scenarios() []scenario {
 		{"runtime environment that fails", whole, noRuntimeEnv},
 		{"one name, many launches, unlike groups", check, oneName},
 		{"two clusters side by side", whole, sideBySide},
+		{"driver that ends Ray", whole, endsRay},
 		{"elastic group", versions, elasticGroup},
 		{"one process on every node", check, ranks},
 		{"early head", whole, earlyHead},
@@ -221,6 +224,8 @@ func (c *Config) able(name string) bool {
 		return c.NameServiceAway != nil
 	case "early head", "early head and driver":
 		return c.HoldWorkers != nil
+	case "driver that ends Ray":
+		return c.Alone != nil
 	case "elastic group":
 		return c.Elastic
 	default:

@@ -8,10 +8,10 @@ import (
 )
 
 // A launcher's tests have to name the scenarios for which its substrate has no feature.
-func TestMistakes(t *testing.T) {
+func TestConfigAccountsForEveryScenario(t *testing.T) {
 	of := Config{
 		Elastic: true, Occupy: func(*testing.T) func() { return nil }, FreezeDashboard: func(*testing.T, launcher.ID) func() { return nil },
-		Without: map[string]string{"early head": "there are none", "queue limit": "there is no queue", "no such": ""}, Plain: []string{"idel"},
+		Without: map[string]string{"early head": "there are none", "driver that ends Ray": "no node is alone", "queue limit": "there is no queue", "no such": ""}, Plain: []string{"idel"},
 	}
 	want := []string{
 		`there is no scenario "no such"`, `there is no scenario "idel"`,

@@ -1,29 +1,27 @@
 package conformance
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/rayctl/rayctl/dashboardclient"
-	"github.com/rayctl/rayctl/dashboardclient/logstream"
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
-// exitZero checks the normal course of a run: what its driver gets and prints, exit code, receipt, record, nothing allocated.
+// exitZero checks a run that succeeds: what the driver gets, that all its output arrives although it truncates its log, exit code, receipt, record, and that nothing
+// stays allocated.
 func exitZero(t *testing.T, s *suite) {
 	sp := s.spec(t, "")
 	get := hostile(sp)
-	const truncating = "echo warn > /dev/stderr; : > /dev/stdout; : > /proc/self/fd/2; " // what it does to a log that is a file
+	const truncating = "echo warn > /dev/stderr; : > /dev/stdout; : > /proc/self/fd/2; " // truncates the log of a driver whose output is no pipe
 	sp.Job.Entrypoint = "echo hello from $RAYCTL_RUN attempt $RAYCTL_ATTEMPT; " + get.program + "; " + truncating + python(outputProgram)
 	var phases []runstate.Phase
 	oc, out := s.run(t, sp, launcher.RunOptions{OnStatus: func(st launcher.Status) {
@@ -112,13 +110,16 @@ func noRuntimeEnv(t *testing.T, s *suite) {
 	}
 }
 
-// idle checks that an idle cluster without a job of its own ends, and that a job, which knows the cluster's name and output directory, postpones this. The limit is short only once the job is submitted: on a
+// idle checks that an idle cluster without a job of its own ends, that a job, which knows the cluster's name and output directory, postpones this, and that its record has the jobs. The limit is short only once the job is submitted: on a
 // busy machine that can take longer than the limit.
 func idle(t *testing.T, s *suite) {
 	sp := s.spec(t, "")
 	sp.Lifetime.Idle = units.Limit(backstop)
+	most := resource.MustParse("64Ki")
+	sp.Lifetime.KeepOutput = &most
 	id := s.launch(t, sp)
 	s.until(t, id, "ready", func(st launcher.Status) bool { return st.Phase == runstate.Ready })
+	long := s.submit(t, id, longOutput)
 	job := s.submit(t, id, `test "$RAYCTL_RUN" = `+sp.Name+` && echo result > "$RAYCTL_OUTPUT_DIR/result" && echo kept && exec sleep 8`)
 	short := 3.0
 	s.extend(t, id, keeper.Extend{Idle: &short})
@@ -133,37 +134,10 @@ func idle(t *testing.T, s *suite) {
 	if lived := r.Since.Sub(ready); lived < 8*time.Second {
 		t.Errorf("the cluster ended %s after it was ready, while a job of 8 s ran", lived)
 	}
-	if e := r.EndedSubmissions; e == nil || e.Succeeded != 1 {
+	if e := r.EndedSubmissions; e == nil || e.Succeeded != 1 || e.Count != 2 {
 		t.Errorf("the job has not got the cluster's name and a place for its results: %s", mustJSON(t, e))
 	}
-	s.keptJob(t, r, job, "kept\n")
-}
-
-// keptJob: a job that was submitted to the cluster is in its record, with its output.
-func (s *suite) keptJob(t *testing.T, r *launcher.Result, job, output string) {
-	t.Helper()
-	ctx := s.context(t)
-	jobs, err := r.Jobs.List(ctx)
-	if !s.KeepsJobs {
-		if len(jobs) > 0 || err != nil {
-			t.Errorf("jobs: %+v, %v", jobs, err)
-		}
-		return
-	}
-	if err != nil || len(jobs) != 1 || jobs[0].SubmissionID != job || jobs[0].Status != dashboardclient.JobSucceeded {
-		t.Fatalf("kept jobs: %+v, %v", jobs, err)
-	}
-	kept, cut, err := r.Jobs.Output(ctx, job)
-	if err != nil {
-		t.Errorf("kept output: %v", err)
-		return
-	}
-	defer kept.Close()
-	var text bytes.Buffer
-	own := logstream.NewDriverOutput(&text, job, jobs[0].Entrypoint) // Ray's own lines may come before it and after it
-	if _, err := io.Copy(own, kept); errors.Join(err, own.Flush()) != nil || cut || text.String() != output {
-		t.Errorf("kept output: %q, cut: %v, %v", &text, cut, err)
-	}
+	s.keepsJobs(t, r, job, long, most.Value())
 }
 
 // extend gives a cluster that lives other limits.

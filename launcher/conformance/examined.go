@@ -12,7 +12,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// examined notes what a launcher hands over for debug-dump.
+// examined is a launcher.Evidence that keeps what a launcher hands over for debug-dump.
 type examined struct {
 	texts   map[string][]byte
 	secrets []string
@@ -48,7 +48,7 @@ func (s *suite) examine(t *testing.T, id launcher.ID, surfaces map[string][]byte
 		orders = orders || strings.HasSuffix(name, "/"+keeper.OrdersFile)
 		log = log || strings.HasSuffix(name, "/"+keeper.KeeperLog) && len(text) > 0
 	}
-	log = log || !s.KeepsJobs // a keeper in a pod prints its log when it ends
+	log = log || !s.KeeperLog
 	if !orders || !log || found.spec == nil || found.spec.Name != string(id) {
 		t.Errorf("for debug-dump: orders %t, keeper's log %t, cluster file %v; missing %q", orders, log, found.spec, found.missing)
 	}

@@ -1,12 +1,15 @@
 package conformance
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec/units"
+	"github.com/rayctl/rayctl/test/raytest"
 )
 
 // checkpointProgram needs 10 s after SIGTERM to write its checkpoint.
@@ -104,12 +107,14 @@ func (f *finder) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// killedBeforeCommit: a client that dies before the commit, when it has allocated something, leaves nothing, and no driver ever runs.
+// killedBeforeCommit: a client that dies before the commit, when it has allocated something, leaves nothing, and no driver ever runs. Before that its launch is
+// shown as what it is.
 func killedBeforeCommit(t *testing.T, s *suite) {
 	sp := s.spec(t, "echo never")
 	c := s.startClient(t, clientTask{Hang: true}, sp)
 	c.await(t, s.Patience, "packing")
 	s.eventually(t, "something is allocated", func() bool { return len(s.Allocated(t, launcher.ID(sp.Name))) > 0 })
+	Uncommitted(s.context(t), t, s.l, launcher.ID(sp.Name))
 	c.kill()
 	s.eventually(t, "nothing is allocated", func() bool { return len(s.Allocated(t, launcher.ID(sp.Name))) == 0 })
 	if r, err := s.l.Result(s.context(t), launcher.ID(sp.Name)); err == nil && r.Exit.Cause != "abandoned" {
@@ -168,6 +173,32 @@ func headKilled(t *testing.T, s *suite) {
 	}
 	if out != want {
 		t.Errorf("output %q, want %q", out, want)
+	}
+}
+
+// endsRay: the driver calls `ray stop` and its like, as launch scripts of frameworks do. Each time the attempt ends with that as its cause, and the next one begins on another
+// Ray. There are two in a run: a pod whose container ends three times within a minute counts as one that cannot start.
+func endsRay(t *testing.T, s *suite) {
+	for stops := range slices.Chunk(raytest.Stops, 2) {
+		s.endsRayBy(t, stops)
+	}
+}
+
+func (s *suite) endsRayBy(t *testing.T, stops []raytest.Stop) {
+	t.Helper()
+	const code = 7
+	sp := s.named(t, s.Alone(), raytest.StopsDriver(stops, code))
+	sp.Job.Restarts.NodeFailure = units.Count(len(stops))
+	oc, _ := s.run(t, sp, launcher.RunOptions{})
+	wantExit(t, oc.Receipt.Exit, "driver", "driver-failed", code)
+	r, err := s.l.Result(s.context(t), oc.ID)
+	if err != nil || len(r.Attempts) != len(stops)+1 {
+		t.Fatalf("%v, attempts %+v", err, r)
+	}
+	for i, stop := range stops {
+		if said := r.Attempts[i].Message; !strings.Contains(said, stop.Cause) {
+			t.Errorf("after %s: %q, want %q", stop.Command, said, stop.Cause)
+		}
 	}
 }
 

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // outputProgram prints the difficult cases of a followed log: CRLF, bytes that are not text, a line of 10 MB without an end, a
@@ -63,11 +65,14 @@ func (s *suite) savedLog(t *testing.T, id launcher.ID) []byte {
 	return out.Bytes()
 }
 
-// detach detaches after the commit; a later client must find status, output and result.
+// hopelessProgram has a task that no node can ever run.
+const hopelessProgram = "import ray; ray.init(); ray.get(ray.remote(num_gpus=1000)(lambda: 1).remote())"
+
+// detach detaches after the commit; a later client must find status, what the driver waits for without hope, output and result.
 func detach(t *testing.T, s *suite) {
 	sp := s.spec(t, "")
 	told := "/tmp/" + sp.Name + ".told" // on the head's node, where the driver runs
-	sp.Job.Entrypoint = "echo one; until rm " + told + " 2> /dev/null; do sleep 0.3; done; sleep 3; echo two; exit 4"
+	sp.Job.Entrypoint = "echo one; " + python(hopelessProgram) + " > /dev/null 2>&1 & until rm " + told + " 2> /dev/null; do sleep 0.3; done; kill $!; sleep 3; echo two; exit 4"
 	oc, err := launcher.Run(s.context(t), s.l, sp, payloadOf(sp), launcher.RunOptions{Detach: true})
 	if err != nil || !oc.Detached {
 		t.Fatalf("detach: %+v, %v", oc, err)
@@ -77,9 +82,9 @@ func detach(t *testing.T, s *suite) {
 	if err != nil || len(listed) != 1 || !listed[0].Ours {
 		t.Errorf("list while it runs: %v, %v", listed, err)
 	}
-	s.agree(t, oc.ID)
 	_, err = s.l.Result(s.context(t), oc.ID)
 	wantCode(t, err, launcher.ExitCode(err), launcher.ErrNotEnded)
+	s.wantHopeless(t, oc.ID)
 	if code, err := s.l.Exec(s.context(t), oc.ID, launcher.ExecRequest{Command: []string{"touch", told}, Stdout: io.Discard, Stderr: io.Discard}); err != nil || code != 0 {
 		t.Fatalf("exec: code %d, %v", code, err)
 	}
@@ -99,5 +104,16 @@ func detach(t *testing.T, s *suite) {
 	}
 	if live, err := s.l.List(s.context(t), launcher.Selector{Names: []string{sp.Name}}); err != nil || len(live) != 0 {
 		t.Errorf("an ended run is listed as alive: %v, %v", live, err)
+	}
+}
+
+// wantHopeless checks that the status says what hopelessProgram waits for, and the timeline once, while the run goes on.
+func (s *suite) wantHopeless(t *testing.T, id launcher.ID) {
+	t.Helper()
+	const waits = "tasks or actors wait for a node with 1 CPU, 1000 GPUs, and there is none (a node has at most "
+	st := s.until(t, id, "said to wait without hope", func(st launcher.Status) bool { return st.Reason.Code == runstate.ReasonUnmet })
+	noted := slices.DeleteFunc(slices.Clone(st.Timeline), func(e runstate.Event) bool { return !strings.HasPrefix(e.Message, waits) })
+	if !strings.HasPrefix(st.Reason.Message, waits) || len(noted) != 1 || st.Phase != runstate.Ready || st.Job.State != runstate.JobRunning {
+		t.Errorf("phase %s, job %s, reason %+v, noted %+v", st.Phase, st.Job.State, st.Reason, noted)
 	}
 }

@@ -55,6 +55,7 @@ func keeperKilledEarly(t *testing.T, s *suite) {
 	id := s.launch(t, sp)
 	shown := s.following(t, id)
 	s.until(t, id, "waited for by a keeper", func(st launcher.Status) bool { return s.KeeperReturns || st.Phase == runstate.Starting })
+	s.agree(t, id)
 	s.KillKeeperProcess(t, id)
 	if s.KeeperReturns {
 		release(t, id)

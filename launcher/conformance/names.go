@@ -54,8 +54,7 @@ time.sleep(12)`)) // longer than a further launch takes on a busy machine
 
 // conflict: a name stands for one spec while its cluster lives.
 func (s *suite) conflict(t *testing.T, id launcher.ID, sp *spec.ClusterSpec, payload func(*spec.ClusterSpec) launcher.Payload) {
-	other := s.Spec()
-	s.WithGPU(other)
+	other := s.GPUNodes()
 	other.Name, other.Job.Entrypoint, other.Lifetime.Max = sp.Name, "echo other", sp.Lifetime.Max
 	s.carry(other)
 	_, err := s.l.Launch(s.context(t), other, payloadOf(other))

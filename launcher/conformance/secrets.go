@@ -7,24 +7,26 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
 	"al.essio.dev/pkg/shellescape"
 
+	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/leak"
 )
 
-// seen checks on one cluster what a framework's driver sees there and how it goes on, what another launch of its name gets, where its secrets are, and what is left
-// when it is ended.
+// seen checks five things on one cluster: what a framework's driver gets from rayctl, how the driver continues after a restart, what a launch of another spec under
+// the same name returns, that secrets appear nowhere but in the driver and its actors, and what is left after the end.
 func seen(t *testing.T, s *suite) {
 	tokens := map[string]string{"HF_TOKEN": "s3cr3t $(id) '\"" + randomHex(12), "WANDB_API_KEY": randomHex(20)}
-	sp := s.spec(t, "exec "+python(standIn))
-	s.WithGPU(sp)
+	sp := s.named(t, s.GPUNodes(), "exec "+python(standIn))
 	sp.Job.Restarts.Driver = 1
 	for name := range tokens {
 		sp.Secrets = append(sp.Secrets, spec.Secret{Name: name})
@@ -40,7 +42,14 @@ func seen(t *testing.T, s *suite) {
 	}
 	want := s.standsIn(t, id, tokens)
 	t.Run("another spec under the same name", func(t *testing.T) { s.conflict(t, id, sp, payload) })
-	t.Run("secrets", func(t *testing.T) { s.secrets(t, id, sp, slices.Sorted(maps.Values(tokens))) })
+	secrets := append(slices.Sorted(maps.Values(tokens)), s.token(t, id, launcher.Dashboard), s.token(t, id, launcher.Keeper), secretOf(sp))
+	surfaces := s.surfaces(t, id)
+	s.examine(t, id, surfaces, secrets...)
+	s.terminateNow(t, id)
+	if left := s.Allocated(t, id); len(left) > 0 {
+		t.Errorf("allocated after Terminate returned: %s", strings.Join(left, ", "))
+	}
+	t.Run("secrets", func(t *testing.T) { s.secrets(t, id, sp, surfaces, secrets) })
 	t.Run("stand-in of a framework", func(t *testing.T) {
 		if got := string(s.savedLog(t, id)); got != want {
 			t.Errorf("the driver printed %q\nwant %q", got, want)
@@ -49,8 +58,9 @@ func seen(t *testing.T, s *suite) {
 	t.Run("terminate", func(t *testing.T) { s.terminated(t, id) })
 }
 
-// standIn does what the drivers of RL frameworks do with what rayctl gives them, without one: it begins at its checkpoint in the output directory, tells the sizes and
-// when the run ends, and has tokens, in actors, too. Its first attempt is killed after it has saved.
+// standIn is a driver that uses rayctl's variables as the drivers of RL frameworks do, but needs no framework. It continues from its checkpoint in the output
+// directory, prints the cluster's size and the end of the run, and prints digests of the tokens that it and an actor got. Its first attempt kills itself after it
+// has written the checkpoint.
 const standIn = `import hashlib, os, ray, signal, time
 ray.init(log_to_driver=False, logging_level="ERROR")
 @ray.remote(num_cpus=0)
@@ -62,7 +72,8 @@ of_actor = ray.get(actor.tokens.remote())
 checkpoint = os.path.join(os.environ["RAYCTL_OUTPUT_DIR"], "checkpoint")
 step = int(open(checkpoint).read()) if os.path.exists(checkpoint) else 0
 print("attempt", os.environ["RAYCTL_ATTEMPT"], os.environ["RAYCTL_RESTART_REASON"], "from step", step)
-print("nodes", os.environ["RAYCTL_GPU_NODES"], "GPUs", os.environ["RAYCTL_GPUS_PER_NODE"], "of", int(ray.cluster_resources()["GPU"]))
+gpus = [int(node["Resources"]["GPU"]) for node in ray.nodes() if node["Alive"] and "GPU" in node["Resources"]]
+print("nodes", os.environ["RAYCTL_GPU_NODES"], "GPUs", os.environ["RAYCTL_GPUS_PER_NODE"], "of", gpus)
 print("ends", os.environ["RAYCTL_ENDS_AT"], os.environ["MLP_CURRENT_CAPACITY_BLOCK_EXPIRATION_TIMESTAMP"])
 print("tokens", *tokens(), *of_actor, flush=True)
 if step == 0:
@@ -71,7 +82,7 @@ if step == 0:
 print("goes on", flush=True)
 time.sleep(600)`
 
-// standsIn waits until the second attempt of the stand-in has gone on, and returns what both print.
+// standsIn waits until the second attempt of the stand-in has continued from the checkpoint, and returns what both attempts should have printed.
 func (s *suite) standsIn(t *testing.T, id launcher.ID, tokens map[string]string) (want string) {
 	t.Helper()
 	if !s.printed(t, id, "goes on\n") {
@@ -83,27 +94,26 @@ func (s *suite) standsIn(t *testing.T, id launcher.ID, tokens map[string]string)
 		sum := sha256.Sum256([]byte(tokens[name]))
 		digests += " " + hex.EncodeToString(sum[:])
 	}
-	of := fmt.Sprintf("nodes 1 GPUs 1 of 1\nends %d %[1]d\ntokens%s%[2]s\n", st.Deadlines.Max.Unix(), digests)
+	of := fmt.Sprintf("nodes 2 GPUs 2 of [2, 2]\nends %d %[1]d\ntokens%s%[2]s\n", st.Deadlines.Max.Unix(), digests)
 	return "attempt 1  from step 0\n" + of + "attempt 2 driver-failed from step 3\n" + of + "goes on\n"
 }
 
-// secrets checks that secrets which have reached driver and actor appear nowhere else: not in what the substrate shows or stores, not in status or receipt, not in Ray's
-// own description of the job, which has their names at most. It ends the cluster.
-func (s *suite) secrets(t *testing.T, id launcher.ID, sp *spec.ClusterSpec, secrets []string) {
-	secrets = append(secrets, s.token(t, id, launcher.Dashboard), s.token(t, id, launcher.Keeper), secretOf(sp))
+// surfaces returns the texts in which a living cluster could show a secret: those of the substrate, Ray's own description of its jobs, and the status.
+func (s *suite) surfaces(t *testing.T, id launcher.ID) map[string][]byte {
+	t.Helper()
 	surfaces := s.Surfaces(t, id)
-	s.examine(t, id, surfaces, secrets...)
 	surfaces["job API"] = s.jobDocument(t, id)
 	if n := bytes.Count(surfaces["job API"], []byte(`"RAYCTL_ENDS_AT"`)); n != 2 {
 		t.Errorf("the job API tells the environment of %d drivers, there were 2: %s", n, surfaces["job API"])
 	}
 	surfaces["status"] = mustJSON(t, s.until(t, id, "seen", func(launcher.Status) bool { return true }))
-	s.terminateNow(t, id)
-	if left := s.Allocated(t, id); len(left) > 0 {
-		t.Errorf("allocated after Terminate returned: %s", strings.Join(left, ", "))
-	}
-	r := s.untilGone(t, id)
-	surfaces["receipt"] = mustJSON(t, launcher.NewReceipt(r))
+	return surfaces
+}
+
+// secrets checks that the secrets, which driver and actor got, appear nowhere else: not in what the substrate shows or stores, not in status or receipt, and not in
+// Ray's own description of the job, which may have their names only. surfaces has the texts from the cluster's life; secrets adds the texts after its end.
+func (s *suite) secrets(t *testing.T, id launcher.ID, sp *spec.ClusterSpec, surfaces map[string][]byte, secrets []string) {
+	surfaces["receipt"] = mustJSON(t, launcher.NewReceipt(s.untilGone(t, id)))
 	for name, b := range s.Surfaces(t, id) {
 		surfaces["after the end: "+name] = b
 	}
@@ -120,7 +130,7 @@ func (s *suite) secrets(t *testing.T, id launcher.ID, sp *spec.ClusterSpec, secr
 func wantAbsent(t *testing.T, surfaces map[string][]byte, values ...string) {
 	t.Helper()
 	for _, v := range values {
-		tail := v[max(0, len(v)-20):] // unchanged by quoting
+		tail := v[max(0, len(v)-20):] // the end of a secret, which quoting does not change
 		for name, b := range surfaces {
 			if how := cmp.Or(leak.Find(b, v), leak.Find(b, tail)); how != "" {
 				t.Errorf("a secret is in %s, %s", name, how)
@@ -132,7 +142,7 @@ func wantAbsent(t *testing.T, surfaces map[string][]byte, values ...string) {
 	}
 }
 
-// token is the one by which a target is reached.
+// token is the token for connections to a target.
 func (s *suite) token(t *testing.T, id launcher.ID, target launcher.Target) string {
 	t.Helper()
 	e, err := s.l.Dial(s.context(t), id, target)
@@ -146,7 +156,7 @@ func (s *suite) token(t *testing.T, id launcher.ID, target launcher.Target) stri
 	return e.Token
 }
 
-// jobDocument is what Ray's job API returns to every client with access.
+// jobDocument is what Ray's job API returns to every client with access, byte for byte.
 func (s *suite) jobDocument(t *testing.T, id launcher.ID) []byte {
 	t.Helper()
 	e, err := s.l.Dial(s.context(t), id, launcher.Dashboard)
@@ -154,15 +164,23 @@ func (s *suite) jobDocument(t *testing.T, id launcher.ID) []byte {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	c, err := launcher.DashboardClient(e, nil)
+	ask, err := http.NewRequestWithContext(s.context(t), http.MethodGet, strings.TrimSuffix(e.URL, "/")+"/api/jobs/", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	jobs, err := c.ListJobs(s.context(t))
-	if err != nil || len(jobs) == 0 {
-		t.Fatalf("jobs: %v, %v", jobs, err)
+	ask.Header.Set(cmp.Or(e.TokenHeader, dashboardclient.HeaderAuthorization), "Bearer "+e.Token)
+	connections := &http.Transport{DialContext: e.DialContext}
+	defer connections.CloseIdleConnections()
+	answer, err := (&http.Client{Transport: connections}).Do(ask)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return mustJSON(t, jobs)
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("jobs: %s, %v, %s", answer.Status, err, short(body))
+	}
+	return body
 }
 
 func (s *suite) savedNow(t *testing.T, id launcher.ID) string {
@@ -170,10 +188,10 @@ func (s *suite) savedNow(t *testing.T, id launcher.ID) string {
 	return short(s.savedLog(t, id))
 }
 
-// hostileValues often break shells, YAML and templates.
+// hostileValues are values that often break shells, YAML and templates.
 type hostileValues struct {
-	program string // prints them as it gets them, as a line of JSON
-	want    string
+	program string // a command that prints the values that reach it, as a line of JSON
+	want    string // that line
 }
 
 // hostile puts such values into every field that accepts them.

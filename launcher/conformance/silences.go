@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,15 +60,20 @@ func (s *suite) outlives(t *testing.T, begin func(launcher.ID) (back func())) []
 	const seconds, code = 75, 5
 	sp := s.spec(t, linesDriver(seconds, code))
 	id := launcher.ID(sp.Name)
+	var began atomic.Bool
 	go func() {
 		if s.printed(t, id, "line 3\n") {
 			over := time.After(outage)
 			back := begin(id)
+			began.Store(true)
 			<-over
 			back()
 		}
 	}()
 	oc, out := s.run(t, sp, launcher.RunOptions{})
+	if !began.Load() {
+		t.Error("the run ended before the outage began: it has shown nothing")
+	}
 	wantExit(t, oc.Receipt.Exit, "driver", "driver-failed", code)
 	s.wantOutput(t, id, out, lines(seconds))
 	r, err := s.l.Result(s.context(t), id)

@@ -101,6 +101,7 @@ func (s *suite) runWith(t *testing.T, sp *spec.ClusterSpec, p launcher.Payload, 
 	if err != nil {
 		t.Fatalf("run: %v\nprinted: %s", err, short(out.Bytes()))
 	}
+	s.agree(t, oc.ID)
 	return oc, out.String()
 }
 
@@ -134,9 +135,11 @@ func (s *suite) until(t *testing.T, id launcher.ID, what string, cond func(launc
 	return last
 }
 
+// untilRunning also compares what is shown of it then, as untilGone and run do in the end.
 func (s *suite) untilRunning(t *testing.T, id launcher.ID) {
 	t.Helper()
 	s.until(t, id, "running", func(st launcher.Status) bool { return st.Job != nil && st.Job.State == runstate.JobRunning })
+	s.agree(t, id)
 }
 
 func (s *suite) untilGone(t *testing.T, id launcher.ID) *launcher.Result {
@@ -146,6 +149,7 @@ func (s *suite) untilGone(t *testing.T, id launcher.ID) *launcher.Result {
 	if err != nil {
 		t.Fatalf("result: %v", err)
 	}
+	s.agree(t, id)
 	return r
 }
 

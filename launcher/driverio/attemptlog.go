@@ -8,18 +8,20 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// AttemptOutput passes on an attempt's saved log without the lines that Ray writes into it: what job.prepare printed, and the driver's output after it.
+// AttemptOutput is a Writer for an attempt's saved log. It passes on the output of job.prepare, and then the driver's, without the lines that Ray writes into the
+// log.
 type AttemptOutput struct {
 	prepare, driver *logstream.DriverOutput
-	left            int64 // of job.prepare's
+	left            int64 // the bytes of the log that are still job.prepare's
 }
 
-// NewAttemptOutput is for the saved log, read from a byte on, of an attempt of the job: its driver's submission id, and its LogBegin.
+// NewAttemptOutput returns the AttemptOutput for an attempt of job j whose log is read from byte from on. driver is the submission id of the attempt's driver, begin
+// the attempt's LogBegin.
 func NewAttemptOutput(w io.Writer, j *runstate.Job, driver string, begin, from int64) *AttemptOutput {
 	return ContinueAttempt(PrepareOutput(w, j, driver), logstream.NewDriverOutput(w, driver, j.Entrypoint), begin, from)
 }
 
-// PrepareOutput takes Ray's lines out of what job.prepare printed.
+// PrepareOutput returns a Writer for the output of job.prepare, which removes Ray's lines.
 func PrepareOutput(w io.Writer, j *runstate.Job, driver string) *logstream.DriverOutput {
 	entrypoint := ""
 	if j.Prepare != nil {
@@ -28,14 +30,15 @@ func PrepareOutput(w io.Writer, j *runstate.Job, driver string) *logstream.Drive
 	return logstream.NewDriverOutput(w, runstate.PrepareID(driver), entrypoint)
 }
 
-// ContinueAttempt is for the rest of an attempt's log, read from byte from on, with what its programs' outputs held back so far. begin: LogBegin.
+// ContinueAttempt returns the AttemptOutput for the rest of an attempt's log, from byte from on. prepare and driver were used for the part before that, and may hold
+// back the beginning of a line. begin is the attempt's LogBegin.
 func ContinueAttempt(prepare, driver *logstream.DriverOutput, begin, from int64) *AttemptOutput {
 	o := &AttemptOutput{prepare: prepare, driver: driver}
 	o.begin(begin, from)
 	return o
 }
 
-// begin sets where the driver's log begins, in a log that is read from a byte on.
+// begin sets the byte at which the driver's output begins, in a log that is read from byte from on.
 func (o *AttemptOutput) begin(begin, from int64) {
 	o.left = max(0, begin-from)
 	if begin == runstate.AllPrepare {
@@ -64,7 +67,7 @@ func (o *AttemptOutput) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush writes what was held back as a possible beginning of one of Ray's lines. The log ends here.
+// Flush is called at the log's end. It writes bytes that were held back because one of Ray's lines might have begun with them.
 func (o *AttemptOutput) Flush() error {
 	if o.left > 0 {
 		if err := o.prepare.Flush(); err != nil {

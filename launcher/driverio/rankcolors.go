@@ -8,10 +8,10 @@ import (
 )
 
 // RankColors colours the numbers of ranks in the output of a command that runs on every node, for a terminal: each rank has a colour, and many ranks share one.
-// It keeps no byte back.
+// It passes every byte on at once.
 type RankColors struct {
 	w      io.Writer
-	inLine bool // what comes next does not begin a line
+	inLine bool // the last Write ended within a line
 }
 
 // NewRankColors writes to w.
@@ -19,7 +19,7 @@ func NewRankColors(w io.Writer) *RankColors { return &RankColors{w: w} }
 
 var (
 	rankNumber = regexp.MustCompile(`^\[rank ([0-9]{1,9})\][ +]`)
-	rankColors = []string{"36", "33", "32", "35", "34", "96", "93", "92", "95", "94"} // no red: it is for what failed
+	rankColors = []string{"36", "33", "32", "35", "34", "96", "93", "92", "95", "94"} // without red, the colour of failures
 )
 
 func (c *RankColors) Write(p []byte) (int, error) {

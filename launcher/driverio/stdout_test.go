@@ -5,12 +5,12 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/rayctl/rayctl/test/smalldisk"
+	"github.com/rayctl/rayctl/test/faults"
 )
 
 // After an error a stream gets nothing more, even if it would accept writes again: it has a prefix of the output, each byte once.
 func TestStdoutAfterItsFailure(t *testing.T) {
-	disk, told := &smalldisk.Disk{Room: 4}, 0
+	disk, told := &faults.SmallDisk{Room: 4}, 0
 	s := NewStdout(disk, func(error) { told++ })
 	for _, text := range []string{"ab", "cdef", "gh"} {
 		if n, err := s.Write([]byte(text)); n != len(text) || err != nil {

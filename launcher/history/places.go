@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rayctl/rayctl/launcher/sharedfile"
 	"github.com/rayctl/rayctl/launcher/spec"
-	"github.com/rayctl/rayctl/launcher/wholefile"
 )
 
 // placesKept is the number of launches that are remembered.
@@ -167,7 +167,7 @@ func (p Places) write(name string, l launch) error {
 	if err != nil {
 		return err
 	}
-	if err := wholefile.Write(filepath.Join(p.Dir, name), data, 0o600); err != nil {
+	if err := sharedfile.Write(filepath.Join(p.Dir, name), data, 0o600); err != nil {
 		return err
 	}
 	if names := p.names(); len(names) > placesKept {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/wholefile"
+	"github.com/rayctl/rayctl/launcher/sharedfile"
 )
 
 // receiptsKept is the number of receipts that Add leaves.
@@ -23,7 +23,7 @@ func WriteReceipt(path string, rc *launcher.Receipt) error {
 	if err != nil {
 		return err
 	}
-	return wholefile.Write(path, append(data, '\n'), 0o644)
+	return sharedfile.Write(path, append(data, '\n'), 0o644)
 }
 
 // Add saves a receipt.

@@ -1,5 +1,3 @@
-//go:build linux
-
 package keeper_test
 
 import (

@@ -211,6 +211,9 @@ type Lifetime struct {
 	Silence    float64 `json:"silence"`    // without an answer of the head, while no part of it is seen alive
 	Disconnect float64 `json:"disconnect"` // without a renewal by the client
 	Keep       float64 `json:"keep"`       // the record, after the end
+	// KeepOutput is how many bytes are kept of the output of each submitted job, KeepOutputTotal of all of them on a node. 0: nothing.
+	KeepOutput      int64 `json:"keepOutput"`
+	KeepOutputTotal int64 `json:"keepOutputTotal"`
 }
 
 // Commit is the document that completes the client's part of the launch.

@@ -1,28 +1,30 @@
-//go:build linux
-
 package keeper_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/test/needs"
 	"github.com/rayctl/rayctl/test/pace"
+	"github.com/rayctl/rayctl/test/raytest"
 )
 
-// TestRayStop: somebody runs `ray stop` on the host, which ends the Rays of all users whose processes it may end; here the driver does it, and sees no other Ray. The
-// node is lost with that cause, and the run begins again, or ends.
+// TestRayStop: somebody runs `ray stop` on the host, or another command that ends the Rays of all users whose processes it may end; here the driver does it, and sees no
+// other Ray. The node is lost with that cause, and the run begins again, or ends.
 func TestRayStop(t *testing.T) {
 	needs.Root(t)
 	pace.Parallel(t)
-	r := newRig(t, `[ $RAYCTL_ATTEMPT = 1 ] || exit 7; echo stops; ray stop; exec sleep 600`, func(o *keeper.Orders) { o.Job.Restarts.NodeFailure = 1 })
+	r := newRig(t, raytest.StopsDriver(raytest.Stops, 7), func(o *keeper.Orders) { o.Job.Restarts.NodeFailure = len(raytest.Stops) })
 	r.wrap = []string{"unshare", "--pid", "--fork", "--mount-proc", "--kill-child"}
 	r.start(nil).commit(keeper.Commit{})
 	final := r.result()
-	if final.Exit.Code != 7 || len(final.Attempts) != 2 {
-		t.Errorf("%+v, attempts %+v", final.Exit, final.Attempts)
+	if final.Exit.Code != 7 || len(final.Attempts) != len(raytest.Stops)+1 {
+		t.Fatalf("%+v, attempts %+v", final.Exit, final.Attempts)
 	}
-	if !noted(final, "NodeFailure", "was ended by SIGTERM, which rayctl has not sent: `ray stop` or `pkill`") {
-		t.Errorf("the cause is not noted: %+v", final.Timeline)
+	for i, stop := range raytest.Stops {
+		if said := final.Attempts[i].Message; !strings.Contains(said, stop.Cause) {
+			t.Errorf("after %s: %q, want %q", stop.Command, said, stop.Cause)
+		}
 	}
 }

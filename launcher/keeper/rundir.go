@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/wholefile"
+	"github.com/rayctl/rayctl/launcher/sharedfile"
 )
 
 // RunDir is the directory that a cluster's client, keeper and supervisors share.
@@ -126,7 +126,7 @@ func (d RunDir) writeJSON(name string, document any) error {
 
 // write writes a file atomically, mode 0600.
 func (d RunDir) write(name string, content []byte) error {
-	if err := wholefile.Write(d.path(name), content, 0o600); err != nil {
+	if err := sharedfile.Write(d.path(name), content, 0o600); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 )
 
 // A step command starts the supervisors, as srun does: here a shell that sets SLURM_PROCID for each and forwards signals.
-func TestStep(t *testing.T) {
+func TestSupervisorsOfASlurmStep(t *testing.T) {
 	t.Setenv("SLURM_JOB_ID", "7")
 	t.Setenv("SLURM_CPUS_ON_NODE", "2")
 	r := newRig(t, `echo "has" $(env | grep ^SLURM_); exit 4`, nil)

@@ -13,7 +13,7 @@ import (
 
 // A run that a limit ends is announced: by RAYCTL_ENDS_AT from the beginning, and by Ray's drain of its nodes beside SIGTERM. Idle nodes that leave
 // then, and a driver that ends before its grace is over, take no output with them.
-func TestWarned(t *testing.T) {
+func TestDriverIsWarnedOfItsEnd(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "warned.py")
 	if err := os.WriteFile(program, []byte(warned), 0o600); err != nil {

@@ -23,11 +23,33 @@ const (
 
 // Lifetime converts the file's limits to the keeper's seconds; start is the substrate's default of lifetime.start, disconnect is Payload.EndOnDisconnect.
 func Lifetime(s *spec.ClusterSpec, start, disconnect time.Duration) keeper.Lifetime {
+	one, all := keepOutput(&s.Lifetime)
 	return keeper.Lifetime{
 		Lease: Lease.Seconds(), Start: Seconds(cmp.Or(s.Lifetime.Start, units.Limit(start))), Queue: Seconds(s.Lifetime.Queue), Max: Seconds(s.Lifetime.Max),
 		Total: Seconds(s.Lifetime.Total), Idle: Seconds(s.Lifetime.Idle), IdleGPU: Seconds(s.Lifetime.IdleGPU), Disconnect: disconnect.Seconds(),
 		Silence: Seconds(cmp.Or(s.Lifetime.Silence, units.Limit(Silence))), Keep: time.Duration(*s.Lifetime.Keep).Seconds(),
+		KeepOutput: one, KeepOutputTotal: all,
 	}
+}
+
+// Defaults of lifetime.keepOutput and keepOutputTotal.
+const (
+	KeepOutput      = 8 << 20
+	KeepOutputTotal = 64 << 20
+)
+
+// keepOutput returns how many bytes are kept of the output of each submitted job, and of all.
+func keepOutput(l *spec.Lifetime) (one, all int64) {
+	one, all = KeepOutput, KeepOutputTotal
+	if l.KeepOutput != nil {
+		one = l.KeepOutput.Value()
+	}
+	if l.KeepOutputTotal != nil {
+		all = l.KeepOutputTotal.Value()
+	} else {
+		all = max(all, one)
+	}
+	return one, all
 }
 
 // GPUPeriod is how often a node reports what its GPUs do: a tenth of lifetime.idleGpu, at most half a minute (keeper/rayctl_keeper/node/gpus/gpus.py).

@@ -63,8 +63,8 @@ func TestFitsRanks(t *testing.T) {
 		{0, &part, spec.Launch{PerNode: 1}, ""},
 		{0, &none, spec.Launch{PerNode: 2}, ""}, // a head that takes no tasks
 		{0, &four, spec.Launch{}, ""},
-		{0, &four, spec.Launch{PerNode: 5}, "job.launch: a node of group w has 4 CPUs for 5 processes"},
-		{0, &four, spec.Launch{PerNode: units.EachGPU, Groups: []string{"w"}}, "the nodes of group w have no GPU"},
+		{0, &four, spec.Launch{PerNode: 5}, "job.launch.perNode: a node of group w has 4 CPUs for 5 processes: set workers.w.cpus: 5, or lower perNode"},
+		{0, &four, spec.Launch{PerNode: units.EachGPU, Groups: []string{"w"}}, "the nodes of group w have no GPU: set workers.w.gpus, or give perNode a number"},
 		{8, nil, spec.Launch{PerNode: units.EachGPU}, ""},
 		{8, nil, spec.Launch{PerNode: 16}, ""},
 		{8, nil, spec.Launch{PerNode: 3}, "the 8 GPUs of a node of group w cannot be divided equally among 3 processes"},

@@ -25,6 +25,46 @@ type Node struct {
 	OwnLabels bool
 }
 
+// NodesOf is what a node of each of these groups will have for a job, as far as the cluster's file says it; what it does not say is infinite. known is false where the file has not all of the groups.
+func NodesOf(s *spec.ClusterSpec, j *spec.Job, names []string) (nodes []Node, known bool) {
+	for _, g := range s.NodeGroups() {
+		if !slices.Contains(names, g.Name) {
+			continue
+		}
+		n := Node{Name: "group " + g.Name, Has: map[string]float64{"CPU": math.Inf(1), "GPU": float64(g.GPUs), "memory": math.Inf(1)}, Labels: groupLabels(g)}
+		maps.Copy(n.Has, g.Resources)
+		if g.CPUs > 0 {
+			n.Has["CPU"] = math.Ceil(float64(g.CPUs))
+		}
+		if !g.Memory.IsZero() {
+			n.Has["memory"] = g.Memory.AsApproximateFloat64()
+		}
+		if !g.Tasks {
+			n.Has["CPU"], n.Has["GPU"] = 0, 0
+		}
+		n.addByRay(j)
+		nodes = append(nodes, n)
+	}
+	return nodes, len(nodes) == len(names)
+}
+
+// groupLabels are the labels of a group's nodes but for Ray's own.
+func groupLabels(g spec.NodeGroup) map[string]string {
+	labels := map[string]string{}
+	maps.Copy(labels, g.Labels)
+	labels["rayctl.io/group"] = g.Name
+	return labels
+}
+
+// addByRay adds those resources of a job that Ray may find on the node by itself.
+func (n Node) addByRay(j *spec.Job) {
+	for name := range j.EntrypointResources {
+		if slices.ContainsFunc(byRay, func(own string) bool { return strings.HasPrefix(name, own) }) {
+			n.Has[name] = math.Inf(1)
+		}
+	}
+}
+
 // byRay are resources that Ray finds on a node by itself (ray/_private/accelerators, 2.60), and the prefixes of others.
 var byRay = []string{"TPU", "neuron_cores", "HPU", "NPU", "RBLN", "FURIOSA", "node:"}
 
@@ -35,11 +75,7 @@ func FitsGroups(s *spec.ClusterSpec, groups []keeper.Group) error {
 		if memory[g.Name] = math.Inf(1); !g.Memory.IsZero() {
 			memory[g.Name] = g.Memory.AsApproximateFloat64()
 		}
-		labels[g.Name] = maps.Clone(g.Labels)
-		if labels[g.Name] == nil {
-			labels[g.Name] = map[string]string{}
-		}
-		labels[g.Name]["rayctl.io/group"] = g.Name
+		labels[g.Name] = groupLabels(g)
 	}
 	nodes := make([]Node, len(groups))
 	for i, g := range groups {
@@ -49,11 +85,7 @@ func FitsGroups(s *spec.ClusterSpec, groups []keeper.Group) error {
 		if g.Memory != nil {
 			nodes[i].Has["memory"] = float64(*g.Memory)
 		}
-		for name := range s.Job.EntrypointResources {
-			if slices.ContainsFunc(byRay, func(own string) bool { return strings.HasPrefix(name, own) }) {
-				nodes[i].Has[name] = math.Inf(1)
-			}
-		}
+		nodes[i].addByRay(&s.Job)
 	}
 	if err := fitsRanks(s, groups); err != nil {
 		return err

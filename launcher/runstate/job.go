@@ -88,6 +88,7 @@ type Submission struct {
 	State        JobState   `json:"state"`
 	Entrypoint   string     `json:"entrypoint"`
 	Start        *time.Time `json:"startTime"`
+	WaitsFor     string     `json:"waitsFor,omitempty"` // of one that is PENDING, in words
 }
 
 // EndedSubmissions are the jobs that were submitted to a cluster without a job of its own and have ended.

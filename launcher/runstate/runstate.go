@@ -211,6 +211,8 @@ type GPUUse struct {
 const (
 	// ReasonGPUsDoNothing: lifetime.idleGpu will end the cluster if that continues.
 	ReasonGPUsDoNothing = "GpusIdle"
+	// ReasonUnmet: tasks, actors or placement groups wait for resources that no node can ever have.
+	ReasonUnmet = "Unmet"
 	// ReasonHeadResets: the head's address resets connections.
 	ReasonHeadResets = "HeadResets"
 	// ReasonSubmitted: the batch system has the job, and has not answered yet why it waits.

@@ -20,7 +20,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/launcher/spec"
-	"github.com/rayctl/rayctl/launcher/theirfile"
+	"github.com/rayctl/rayctl/launcher/trust"
 )
 
 // Launcher reads one run.
@@ -51,7 +51,7 @@ func Open(dir string) (*Launcher, launcher.ID, error) {
 }
 
 func (l *Launcher) failed(err error) error {
-	var planted *theirfile.Error
+	var planted *trust.OpenError
 	var wrong *keeper.DocumentError
 	var known *launcher.ExitError
 	switch {
@@ -72,7 +72,7 @@ func (l *Launcher) failed(err error) error {
 
 // files are the copies, which another user has written and can replace.
 func (l *Launcher) files() keeper.Files {
-	return keeper.Files{Open: func(name string) (*os.File, error) { return theirfile.Open(filepath.Join(l.dir, name), l.uid) }}
+	return keeper.Files{Open: func(name string) (*os.File, error) { return trust.Open(filepath.Join(l.dir, name), l.uid) }}
 }
 
 // state reads the documents.

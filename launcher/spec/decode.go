@@ -240,7 +240,7 @@ func (d *decoder) quantity(n *node, v reflect.Value, path string) {
 
 // free accepts any object unchanged, but makes paths of the client in it absolute.
 func (d *decoder) free(n *node, v reflect.Value, path, pathTag string) {
-	if !d.want(n, objectKind, path, "") {
+	if !d.want(n, objectKind, path, "write it as KEY: VALUE lines") {
 		return
 	}
 	p, err := n.plain()

@@ -91,6 +91,7 @@ func TestDecodeErrors(t *testing.T) {
 		{"no map", "- a\n", "f.yaml:1: a cluster file is a map of keys, this is a list"},
 		{"list wanted", "workers: 3\n", "f.yaml:1: workers: must be a list, not 3, a number"},
 		{"map wanted", "ray: 2.60.0\n", `f.yaml:1: ray: must be a map, not "2.60.0": its keys are version, python`},
+		{"map of any keys wanted", "kuberay: {patch: [a]}\n", "f.yaml:1: kuberay.patch: must be a map, not a list: write it as KEY: VALUE lines"},
 		{"number wanted", "workers:\n- {name: t, replicas: two}\n", `f.yaml:2: workers.t.replicas: must be a whole number, not "two"`},
 		{"text is no number", "workers:\n- {name: t, replicas: \"2\"}\n", `f.yaml:2: workers.t.replicas: must be a whole number, not "2"`},
 		{"fraction", "workers:\n- {name: t, gpus: 0.5}\n", "f.yaml:2: workers.t.gpus: must be a whole number, not 0.5"},
@@ -112,9 +113,9 @@ func TestDecodeErrors(t *testing.T) {
 		{"syntax", "name: a\n  b: c\n", "f.yaml:2: is not valid YAML: mapping values are not allowed in this context: a key cannot stand below a line that has its value already"},
 		{"tab", "job:\n\tentrypoint: x\n", "f.yaml:2: is not valid YAML: found character that cannot start any token: indent with spaces instead of tabs"},
 		{"merge key", "a: &a {name: x}\nray:\n  <<: *a\n", "f.yaml:3: merge keys (<<) are not supported"},
-		{"odd key", "? [a]\n: b\n", "f.yaml:1: a key must be a single value"},
+		{"odd key", "? [a]\n: b\n", "f.yaml:1: a key must be a single value: put quotes around a key that begins with { or ["},
 		{"odd tag", "name: !!binary aGk=\n", "f.yaml:1: the YAML tag !!binary is not supported"},
-		{"not text", "name: \xff\xfe\n", "f.yaml: is not a text file in UTF-8"},
+		{"not text", "name: \xff\xfe\n", "f.yaml: is not a text file in UTF-8: save it as UTF-8"},
 		{"infinite", "workers:\n- {name: t, resources: {x: .inf}}\n", "f.yaml:2: workers.t.resources.x: must be a number, not .inf"},
 		{"infinite in a patch", "kuberay: {patch: {a: .nan}}\n", "f.yaml:1: kuberay.patch: .nan is not a finite number"},
 	} {
@@ -246,7 +247,7 @@ func TestSetPackages(t *testing.T) {
 			d := spec.NewDocument()
 			err := d.Set(key, text, spec.Origin{Source: "--set"})
 			if want == nil {
-				if err == nil || !strings.Contains(err.Error(), "is not valid here") {
+				if err == nil || !strings.Contains(err.Error(), `is not valid here: give it as YAML, with quotes around an entry that has brackets, such as [a, "b[c]"]`) {
 					t.Errorf("%s=%s: %v", key, text, err)
 				}
 				continue

@@ -58,7 +58,7 @@ func (d *Document) Take(key string) (*Document, error) {
 		return &Document{root: &node{kind: objectKind, origin: n.origin}}, nil
 	}
 	if n.kind != objectKind {
-		return nil, n.origin.errorf(key, "", "must be a map, not %s", n.describe())
+		return nil, n.origin.errorf(key, "write it as KEY: VALUE lines", "must be a map, not %s", n.describe())
 	}
 	return &Document{root: n}, nil
 }
@@ -204,8 +204,10 @@ func set(n *node, t reflect.Type, at, rest string, o Origin, value newValue) err
 			return o.errorf(at, "the groups are "+strings.Join(itemNames(n), ", "), "there is no worker group %q", key)
 		}
 		return set(group, t.Elem(), Join(at, key), more, o, value)
+	case key == "":
+		return o.errorf(at, "`rayctl schema` lists the keys with their meaning", "has no key %q below it", rest)
 	default:
-		return o.errorf(at, "", "has no key %q below it", rest)
+		return o.errorf(at, "set "+Printable(at)+" itself", "has no key %q below it", rest)
 	}
 }
 
@@ -226,7 +228,7 @@ func descend(n *node, t reflect.Type, at, key, more string, nested bool, o Origi
 	case child.kind == objectKind:
 		child = &node{kind: objectKind, origin: child.origin, entries: append([]entry(nil), child.entries...)}
 	case child.kind == scalarKind:
-		return o.errorf(path, "", "is a single value and has no key %q below it", more)
+		return o.errorf(path, "set "+Printable(path)+" itself", "is a single value and has no key %q below it", more)
 	}
 	if err := set(child, t, path, more, o, value); err != nil {
 		return err
@@ -275,7 +277,11 @@ func valueOf(text string, t reflect.Type, path string, o Origin) (*node, error) 
 		y, err = parseYAML([]byte(quoteExtras(text)))
 	}
 	if err != nil || y == nil {
-		return nil, o.errorf(path, "give it as YAML, such as [a, b] or {a: b}", "%q is not valid here", text)
+		form := "give it as YAML, such as [a, b] or {a: b}"
+		if isTextList(t) {
+			form = `give it as YAML, with quotes around an entry that has brackets, such as [a, "b[c]"]`
+		}
+		return nil, o.errorf(path, form, "%q is not valid here", text)
 	}
 	c := converter{base: o}
 	n, cerr := c.convert(y, 0)

@@ -6,8 +6,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-
-	"github.com/rayctl/rayctl/launcher/spec/nearest"
 )
 
 // Error is one problem of a cluster file, as one sentence with a next step.
@@ -91,7 +89,7 @@ func unknownKey(e entry, path string, t reflect.Type) *Error {
 		hint = instead
 	} else if _, top := findField(reflect.TypeFor[ClusterSpec](), e.key); top && e.origin.Source == "--set" {
 		hint = "use --set " + e.key + "=VALUE"
-	} else if near := nearest.Of(e.key, names); near != "" {
+	} else if near := Nearest(e.key, names); near != "" {
 		hint = "did you mean \"" + near + "\"?"
 	} else if place := elsewhere(e.key); place != "" {
 		hint = place
@@ -127,7 +125,7 @@ func elsewhere(key string) string {
 
 // meantKey is the hint for a key that is called otherwise here; "" if it is unknown.
 func meantKey(key string, here []string) string {
-	name := nearest.Meaning(key)
+	name := meaningOf(key)
 	switch {
 	case name == "":
 		return ""

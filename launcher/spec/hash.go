@@ -71,7 +71,7 @@ func changeableBelow(t reflect.Type, path string) (keys []string) {
 		if inner.Kind() == reflect.Slice {
 			p, inner = p+"[]", deref(inner.Elem())
 		}
-		if IsMap(inner) {
+		if IsSection(inner) {
 			keys = append(keys, changeableBelow(inner, p)...)
 		}
 	}

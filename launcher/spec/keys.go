@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/rayctl/rayctl/launcher/spec/environ"
-	"github.com/rayctl/rayctl/launcher/spec/rayoptions"
 	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
@@ -22,7 +21,7 @@ type Key struct {
 	Env string
 }
 
-// Keys lists all keys with a single value outside lists and maps, in the order of the types.
+// Keys lists all keys with a single value that are in no list and in no map with keys of the user's choice, such as env. They have the order of the types.
 var Keys = sync.OnceValue(func() []Key {
 	var keys []Key
 	walkFields(reflect.TypeFor[ClusterSpec](), "", func(path string, t reflect.Type) {
@@ -33,12 +32,12 @@ var Keys = sync.OnceValue(func() []Key {
 	return keys
 })
 
-// walkFields visits the keys of t and of the maps in it, but not what is in lists.
+// walkFields visits the keys of t and of the sections in it (IsSection), but not what is in lists and Go maps.
 func walkFields(t reflect.Type, path string, visit func(path string, t reflect.Type)) {
 	for _, f := range fieldsOf(t) {
 		p, ft := Join(path, f.name), deref(f.typ)
 		visit(p, ft)
-		if !isScalar(ft) && IsMap(ft) {
+		if !isScalar(ft) && IsSection(ft) {
 			walkFields(ft, p, visit)
 		}
 	}
@@ -48,18 +47,19 @@ func walkFields(t reflect.Type, path string, visit func(path string, t reflect.T
 type field struct {
 	name  string
 	typ   reflect.Type
-	index []int  // of the value, or of the Sections that hold it
+	index []int  // of the value in the struct; of a launcher's key, of the struct's field of type Sections
 	path  string // the tag path: see resolvePath
 	enum  []string
-	// changeable: a living cluster takes another value (tag changeable).
+	// changeable: the value may change while a cluster lives (tag changeable:"true").
 	changeable bool
 
-	owner  reflect.Type // the struct, embedded or not, that the key is written in, and its name there
-	goName string
+	owner  reflect.Type // the struct that declares the key, which may be embedded in the one that fieldsOf got
+	goName string       // the name of the key's Go field in owner
 
-	launcher string       // that adds the key; "" for the struct's own
-	part     reflect.Type // the launcher's struct, and the value's index in it
-	below    []int
+	// Of a key that a launcher adds; zero for the struct's own keys.
+	launcher      string       // the launcher's name
+	launcherType  reflect.Type // the struct that the launcher registered for this place
+	launcherIndex []int        // of the value in launcherType
 }
 
 var fieldCache sync.Map // reflect.Type -> []field
@@ -101,7 +101,7 @@ func addedFields(i int, place string) (out []field) {
 			continue
 		}
 		for _, f := range fieldsOf(t) {
-			f.launcher, f.part, f.index, f.below = s.Name, t, []int{i}, f.index
+			f.launcher, f.launcherType, f.index, f.launcherIndex = s.Name, t, []int{i}, f.index
 			out = append(out, f)
 		}
 	}
@@ -121,7 +121,7 @@ func enumOf(tag reflect.StructTag) (values []string) {
 	return values
 }
 
-// Field is a key of a map of the cluster file.
+// Field is a key of a section of the cluster file.
 type Field struct {
 	Key  string
 	Type reflect.Type
@@ -144,8 +144,9 @@ func Fields(t reflect.Type) []Field {
 	return out
 }
 
-// IsMap reports whether a struct type is a map of the cluster file whose keys Fields lists. Requirements and the types of other modules are none.
-func IsMap(t reflect.Type) bool {
+// IsSection reports whether t is a struct type that people write as a YAML map with the keys that Fields lists. Requirements, which is written as a list or a file's
+// name, and the types of other modules, such as those of Kubernetes, are none.
+func IsSection(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && ours(t) && t != requirementsType
 }
 
@@ -208,9 +209,10 @@ func isScalar(t reflect.Type) bool {
 	}
 }
 
-// OptionsOfRay are the options of Ray for which the cluster file has no key. Instead has, for each of them, also what the launchers registered for it.
-func OptionsOfRay() []rayoptions.Option {
-	options := rayoptions.All()
+// OptionsOfRay are the options of Ray for which the cluster file has no key of the same name. Instead of each is the next step on every launcher, with what single
+// launchers registered for it (Substrate.InsteadOf), or the keys of the launchers' sections that mean the same.
+func OptionsOfRay() []RayOption {
+	options := slices.Clone(rayOptions)
 	for i := range options {
 		o := &options[i]
 		steps := []string{o.Instead}
@@ -229,7 +231,7 @@ func OptionsOfRay() []rayoptions.Option {
 	return options
 }
 
-// insteadOf is what the cluster file has in place of an option of Ray; "" if the key is none.
+// insteadOf is the next step for somebody who writes an option of Ray as a key; "" if key is no such option.
 func insteadOf(key string) string {
 	for _, o := range OptionsOfRay() {
 		if o.Has(key) {

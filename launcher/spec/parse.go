@@ -45,18 +45,18 @@ func ParseRuntimeEnv(r io.Reader, filename string) (*Document, error) {
 
 // parse is Parse for what a document is, with an example of its beginning.
 func parse(r io.Reader, filename, what, example string) (*Document, error) {
-	fail := func(format string, args ...any) error {
-		return &Error{File: filename, Msg: fmt.Sprintf(format, args...)}
+	fail := func(hint, format string, args ...any) error {
+		return &Error{File: filename, Msg: fmt.Sprintf(format, args...), Hint: hint}
 	}
 	data, err := io.ReadAll(io.LimitReader(r, MaxFileBytes+1))
 	if err != nil {
-		return nil, fail("cannot be read: %v", err)
+		return nil, fail("name one that you may read", "cannot be read: %v", err)
 	}
 	if len(data) > MaxFileBytes {
-		return nil, fail("is larger than 4 MiB, which no %s is", what)
+		return nil, fail("name another file", "is larger than 4 MiB, which no %s is", what)
 	}
 	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
-		return nil, fail("is not a text file in UTF-8")
+		return nil, fail("save it as UTF-8", "is not a text file in UTF-8")
 	}
 	root, err := parseYAML(data)
 	if err != nil {
@@ -112,7 +112,7 @@ func parseYAML(data []byte) (root *yaml.Node, err error) {
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?([\s\S]*)$`)
 
 // yamlError turns the library's "yaml: line 3: did not find ..." into an Error with the line as Line.
-func yamlError(filename string, err error) error {
+func yamlError(filename string, err error) *Error {
 	m := yamlLine.FindStringSubmatch(err.Error())
 	if m == nil {
 		return &Error{File: filename, Msg: err.Error()}
@@ -130,6 +130,7 @@ var yamlHints = map[string]string{
 	"found character that cannot start any token":            "indent with spaces instead of tabs, and put quotes around a text that begins with @, ` or %",
 	"mapping values are not allowed in this context":         "a key cannot stand below a line that has its value already; put quotes around a text with a colon and a space in it",
 	"did not find expected '-' indicator":                    "entries of a list begin with - at the same column",
+	"did not find expected ',' or ']'":                       `put quotes around an entry that has brackets, as in ["ray[tune]"], and end the list with ]`,
 	"did not find expected key":                              "keys of one level begin at the same column",
 	"block sequence entries are not allowed in this context": "a list's entries stand on lines of their own below the key",
 }
@@ -197,7 +198,7 @@ func (c *converter) object(y *yaml.Node, o Origin, depth int) (*node, *Error) {
 			k = k.Alias
 		}
 		if k.Kind != yaml.ScalarNode {
-			return nil, ko.errorf("", "", "a key must be a single value")
+			return nil, ko.errorf("", "put quotes around a key that begins with { or [", "a key must be a single value")
 		}
 		if k.ShortTag() == "!!merge" {
 			return nil, ko.errorf("", "repeat the keys, or use an alias for a whole value", "merge keys (<<) are not supported")
@@ -287,14 +288,15 @@ func RayOfImage(image string) string {
 	return ""
 }
 
-// PlainYAML parses the one document of a YAML text into maps, lists and scalars, as JSON has them.
+// PlainYAML parses the one document of a YAML text into maps, lists and scalars, as JSON has them. An error is an *Error with the line in the text, if it has one.
 func PlainYAML(text string) (any, error) {
 	root, err := parseYAML([]byte(text))
 	if err != nil {
+		e := yamlError("", err)
 		if errors.Is(err, errSecondDocument) {
-			return nil, errors.New("it has more than one YAML document")
+			e.Msg = "it has more than one YAML document"
 		}
-		return nil, err
+		return nil, e
 	}
 	if root == nil {
 		return nil, nil

@@ -56,7 +56,7 @@ func (s Sections) keep(launcher string) {
 // in returns the field's value in the struct v. A launcher's key makes the launcher's keys there, if v has none of them.
 func (f field) in(v reflect.Value) reflect.Value {
 	v = v.FieldByIndex(f.index)
-	if f.part == nil {
+	if f.launcherType == nil {
 		return v
 	}
 	sections := v.Interface().(Sections)
@@ -65,9 +65,9 @@ func (f field) in(v reflect.Value) reflect.Value {
 		v.Set(reflect.ValueOf(sections))
 	}
 	if sections[f.launcher] == nil {
-		sections[f.launcher] = reflect.New(f.part).Interface()
+		sections[f.launcher] = reflect.New(f.launcherType).Interface()
 	}
-	return reflect.ValueOf(sections[f.launcher]).Elem().FieldByIndex(f.below)
+	return reflect.ValueOf(sections[f.launcher]).Elem().FieldByIndex(f.launcherIndex)
 }
 
 // The JSON form has the launchers' keys among the file's own, at the place of the field Sections. encoding/json inlines structs, but no map: so every struct

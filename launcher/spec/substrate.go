@@ -7,8 +7,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-
-	"github.com/rayctl/rayctl/launcher/spec/nearest"
 )
 
 // Substrate is what a launcher registers about its part of the cluster file. Decoding, defaults, validation, the hash, flags, variables, the schema and
@@ -175,7 +173,7 @@ func LauncherMeant(name string) string {
 	if called := LauncherCalled(name); called != name {
 		return called
 	}
-	return nearest.Of(name, Launchers())
+	return Nearest(name, Launchers())
 }
 
 // Launchers are the names of the registered launchers by Order.

@@ -213,6 +213,13 @@ type Lifetime struct {
 	Silence units.Limit `json:"silence,omitzero"`
 	// Keep is how long the driver's log, the exit code and the timeline are kept after the end. 0 keeps nothing. Default: 7d.
 	Keep *units.Duration `json:"keep,omitempty"`
+	// KeepOutput is how much of the output of each job that was submitted to the cluster is kept after the end (see keep). Of a longer one the
+	// beginning (a quarter of this) and the end are kept, and a line between them that says how many bytes are left out. 0 keeps no output; the records of
+	// the jobs with their exit codes stay. On KubeRay it is at most 16Mi. Default: 8Mi.
+	KeepOutput *Quantity `json:"keepOutput,omitempty"`
+	// KeepOutputTotal is how much of the output of all these jobs is kept, the newest jobs first: of those that ran on one node, on KubeRay of all, where the
+	// record has room for 6 MiB of compressed output. Default: 64Mi, or keepOutput if that is more.
+	KeepOutputTotal *Quantity `json:"keepOutputTotal,omitempty"`
 }
 
 // GPUType is what a site calls a type of GPU.

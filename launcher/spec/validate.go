@@ -10,8 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
-
-	"github.com/rayctl/rayctl/launcher/spec/nearest"
 )
 
 var (
@@ -59,7 +57,7 @@ func (v *Validator) OneOf(path, value string, allowed ...string) {
 		return
 	}
 	hint := "use " + strings.Join(allowed, ", ")
-	if near := nearest.Of(value, allowed); near != "" {
+	if near := Nearest(value, allowed); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	v.Fail(path, hint, "%q is not possible here", value)

@@ -9,8 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/rayctl/rayctl/launcher/spec/environ"
-	"github.com/rayctl/rayctl/launcher/spec/nearest"
 	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
@@ -33,11 +34,22 @@ func (v *Validator) lifetime(s *ClusterSpec) {
 	v.FailIf(s.Scaling.UpscalingSpeed < 0, "scaling.upscalingSpeed", "use a number above 0", "%v is negative", s.Scaling.UpscalingSpeed)
 	v.FailIf(s.Scaling.MaxAllocations < 0, "scaling.maxAllocations", "use a number from 1, or leave it out", "%d is negative", s.Scaling.MaxAllocations)
 	v.FailIf(l.Keep != nil && *l.Keep < 0, "lifetime.keep", "use 0 to keep nothing", "it is negative")
+	v.keepOutput(&l)
 	grace := time.Duration(value(s.Job.Grace, 0))
 	v.FailIf(grace < 0, "job.grace", "use a duration from 0", "it is negative")
 	if most, ok := l.Max.Bound(); ok && grace >= most {
 		v.Fail("job.grace", "lower it or raise lifetime.max", "%s is not shorter than lifetime.max, %s", units.Duration(grace), l.Max)
 	}
+}
+
+// leastKept is less than anybody wants to keep of an output: "8" is eight bytes.
+var leastKept = resource.MustParse("1Ki")
+
+func (v *Validator) keepOutput(l *Lifetime) {
+	one, all := value(l.KeepOutput, Quantity{}), value(l.KeepOutputTotal, Quantity{})
+	v.FailIf(one.Sign() > 0 && one.Cmp(leastKept) < 0, "lifetime.keepOutput", "write it with a unit, like 8Mi, or 0 to keep no output", "%s bytes are less than a line", one.String())
+	v.FailIf(all.Sign() > 0 && all.Cmp(leastKept) < 0, "lifetime.keepOutputTotal", "write it with a unit, like 64Mi, or 0 to keep no output", "%s bytes are less than a line", all.String())
+	v.FailIf(all.Sign() > 0 && all.Cmp(one) < 0, "lifetime.keepOutputTotal", "raise it or lower keepOutput", "%s for all jobs is less than lifetime.keepOutput for each, %s", all.String(), one.String())
 }
 
 var placeholder = regexp.MustCompile(`\{[^{}]*\}`)
@@ -47,7 +59,7 @@ func (v *Validator) job(s *ClusterSpec) {
 	v.FailIf(j.Entrypoint != "" && strings.TrimSpace(j.Entrypoint) == "", "job.entrypoint", "give a command, or remove the key", "the command is only white space")
 	v.FailIf(j.Prepare != "" && strings.TrimSpace(j.Prepare) == "", "job.prepare", "give a command, or remove the key", "the command is only white space")
 	v.OneOf("job.start", j.Start, "gang", StartWithHead)
-	v.FailIf(j.Start == StartWithHead && !s.Head.Early, "job.start", "set head.early: true, or leave it out", "without an early head the driver has all nodes when it starts")
+	v.FailIf(j.Start == StartWithHead && !s.Head.Early, "job.start", "set head.early: true, or leave it out", "without an early head the driver starts only when all nodes are there")
 	v.FailIf(j.WorkingDir != "" && j.Cwd != "", "job.cwd", "keep workingDir to upload a directory, cwd for one that the nodes have", "there are both workingDir and cwd")
 	if j.Cwd != "" {
 		v.Absolute("job.cwd", j.Cwd)
@@ -119,10 +131,10 @@ func UnknownRuntimeEnv(j *Job, at func(path string) string) (notes []string) {
 		if slices.Contains(known, k) || strings.HasPrefix(k, "_") { // Ray's own
 			continue
 		}
-		near := nearest.Of(k, known)
+		near := Nearest(k, known)
 		if near == "" {
 			for name, field := range runtimeEnvFields {
-				if field == "job."+nearest.Meaning(k) {
+				if field == "job."+meaningOf(k) {
 					near = name
 				}
 			}
@@ -214,7 +226,7 @@ func (v *Validator) mounts(s *ClusterSpec) {
 	for i, m := range s.Mounts {
 		p := fmt.Sprintf("mounts[%d]", i)
 		v.Absolute(p+".mountPath", m.MountPath)
-		v.FailIf(m.MountPath == "/", p+".mountPath", "mount below it", "the root directory cannot be mounted over")
+		v.FailIf(m.MountPath == "/", p+".mountPath", "choose a directory below /", "the root directory cannot be mounted over")
 		clean := path.Clean(m.MountPath)
 		v.FailIf(seen[clean], p+".mountPath", "keep one", "%s is mounted twice", clean)
 		seen[clean] = true
@@ -246,7 +258,7 @@ func (v *Validator) launch(s *ClusterSpec) {
 		seen[name] = true
 		if i < 0 {
 			hint := "the groups are " + strings.Join(names, ", ")
-			if near := nearest.Of(name, names); near != "" {
+			if near := Nearest(name, names); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
 			v.Fail(p, hint, "there is no group %q", name)
@@ -254,8 +266,17 @@ func (v *Validator) launch(s *ClusterSpec) {
 		}
 		v.FailIf(s.NodeGroups()[i].Min == 0, p, "set its minReplicas: only required nodes run the command", "the group %s has no required node", name)
 	}
-	v.FailIf(l.On() && len(l.Groups) == 0 && len(s.RankGroups()) == 0, "job.launch.perNode", "set minReplicas of a group: only required nodes run the command",
-		"the cluster has no required node that runs work%s", map[bool]string{true: " and has a GPU"}[l.PerNode == units.EachGPU])
+	if !l.On() || len(l.Groups) > 0 || len(s.RankGroups()) > 0 {
+		return
+	}
+	what, hint := "", "set minReplicas of a group: only required nodes run the command"
+	if l.PerNode == units.EachGPU {
+		what = " and has a GPU"
+	}
+	if l.PerNode == units.EachGPU && !slices.ContainsFunc(s.NodeGroups(), func(g NodeGroup) bool { return g.GPUs > 0 }) {
+		hint = "give the workers GPUs (--workers N --gpus-per-worker N, or gpus of a group in the file), or the number of processes, as in --each-node=2"
+	}
+	v.Fail("job.launch.perNode", hint, "the cluster has no required node that runs work%s", what)
 }
 
 // On reports whether the command runs on every node.

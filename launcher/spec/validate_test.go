@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher/spec"
-	"github.com/rayctl/rayctl/launcher/spec/rayoptions"
 )
 
 func TestValidate(t *testing.T) {
@@ -48,7 +47,7 @@ func TestValidate(t *testing.T) {
 		{"node label's value", "head: {labels: {a: 'b=c,d'}}", `head.labels.a: "b=c,d" is not a label's value`},
 		{"Ray's label", "workers: [{name: a, labels: {ray.io/node-id: x}}]", "keys that begin with ray.io/ are Ray's own"},
 		{"our label", "workers: [{name: a, labels: {rayctl.io/group: x}}]", "keys that begin with rayctl.io/ are rayctl's own"},
-		{"group's variable", "workers: [{name: a, env: {RAY_ADDRESS: x}}]", `workers.a.env.RAY_ADDRESS: "RAY_ADDRESS" is set by rayctl: drivers find their cluster`},
+		{"group's variable", "workers: [{name: a, env: {RAY_ADDRESS: x}}]", `workers.a.env.RAY_ADDRESS: "RAY_ADDRESS" is set by rayctl: leave it out; drivers find their cluster`},
 		{"head's variable", "head: {env: {RAY_OVERRIDE_LABELS: '{}'}}", "use labels of the head or of a worker group"},
 		{"secret in a group's env", "workers: [{name: a, env: {A: x}}]\nsecrets: [A]", "secrets[0]: A is a secret and also in workers.a.env: keep it in secrets only"},
 		{"negative resource", "workers: [{name: a, resources: {x: -1}}]", "workers.a.resources.x: -1 is negative"},
@@ -59,7 +58,7 @@ func TestValidate(t *testing.T) {
 		{"early head on a group", "launcher: slurm\nhead: {on: a, early: true}\nworkers: [{name: a}]", "head.early: the head is on group \"a\" and starts with it: remove head.on"},
 		{"early head alone", "launcher: local\nhead: {early: true}\nworkers: [{name: a, minReplicas: 0}]", "head.early: no worker is required"},
 		{"early head of a launcher without", "launcher: example\nhead: {early: true}\nworkers: [{name: a}]", "head.early: the example launcher starts the head together with the workers: leave it out"},
-		{"start with a head that is not early", "job: {start: head}", "job.start: without an early head the driver has all nodes when it starts: set head.early: true"},
+		{"start with a head that is not early", "job: {start: head}", "job.start: without an early head the driver starts only when all nodes are there: set head.early: true"},
 		{"start", "job: {start: now}", `job.start: "now" is not possible here`},
 		{"ranks of a group that is not there", "job: {launch: {groups: [trainr]}}\nworkers: [{name: trainer}]", `job.launch.groups: there is no group "trainr": did you mean "trainer"?`},
 		{"ranks of a group twice", "job: {launch: {groups: [a, a]}}\nworkers: [{name: a}]", "job.launch.groups: the group a is given twice"},
@@ -81,6 +80,9 @@ func TestValidate(t *testing.T) {
 		{"no source", "launcher: local\nmounts: [{mountPath: /a, source: {slurm: /b}}]", "mounts[0].source: it has no source for the local launcher: add source.local"},
 		{"max and total", "lifetime: {max: 2d, total: 1d}", "lifetime.max: 2d is longer than lifetime.total, 1d"},
 		{"queue and total", "lifetime: {queue: 2d, total: 1d}", "lifetime.queue: 2d is longer"},
+		{"output without a unit", "lifetime: {keepOutput: 8}", "lifetime.keepOutput: 8 bytes are less than a line: write it with a unit, like 8Mi, or 0 to keep no output"},
+		{"all output without a unit", "lifetime: {keepOutputTotal: 64}", "lifetime.keepOutputTotal: 64 bytes are less than a line"},
+		{"more output of one job than of all", "lifetime: {keepOutput: 8Mi, keepOutputTotal: 1Mi}", "lifetime.keepOutputTotal: 1Mi for all jobs is less than lifetime.keepOutput for each, 8Mi"},
 		{"start without a limit", "lifetime: {start: unlimited}", "lifetime.start: nodes that never start would stay allocated"},
 		{"grace and max", "lifetime: {max: 5m}\njob: {grace: 5m}", "job.grace: 5m is not shorter than lifetime.max, 5m"},
 		{"empty entrypoint", "job: {entrypoint: ' \t\n'}", "job.entrypoint: the command is only white space"},
@@ -175,7 +177,7 @@ func TestOptionsOfRay(t *testing.T) {
 	}
 	for _, s := range spec.Substrates() {
 		for name := range s.InsteadOf {
-			if !slices.ContainsFunc(rayoptions.All(), func(o rayoptions.Option) bool { return o.Has(name) }) {
+			if !slices.ContainsFunc(spec.OptionsOfRay(), func(o spec.RayOption) bool { return o.Has(name) }) {
 				t.Errorf("%s registers something for %s, which is no option of Ray", s.Name, name)
 			}
 		}

@@ -1,5 +1,6 @@
 // Package trust checks whether another user of this machine could have written a file, or could replace it: then rayctl neither runs its content
-// nor writes secrets there. The checks are those of OpenSSH's StrictModes for authorized_keys (sshd_config(5)), and follow symbolic links.
+// nor writes secrets there. The checks are those of OpenSSH's StrictModes for authorized_keys (sshd_config(5)), and follow symbolic links. Open
+// reads a file that another user may replace at any moment.
 package trust
 
 import (

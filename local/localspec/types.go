@@ -24,13 +24,13 @@ type Section struct {
 	// Uv says whether uv installs the packages: the one in PATH, else one that rayctl fetches once from the package index that pip uses. false: pip
 	// installs. Default: true.
 	Uv *bool `json:"uv,omitempty"`
-	// Lock says whether Ray and what it needs have the versions and the SHA-256 sums with which rayctl tested this version of Ray, where it has a lock for it.
-	// false: the newest that the index has. Default: true.
+	// Lock says whether Ray and its dependencies are installed in the versions with which rayctl tested this version of Ray, and with their SHA-256 sums checked. It
+	// has no effect for a version of Ray that rayctl has no lock for. false: the newest versions of the package index. Default: true.
 	Lock *bool `json:"lock,omitempty"`
 	// TmpDir is the directory below which each node makes its short temporary directory (Ray's sockets allow paths of about 100
 	// characters). Default: TMPDIR, or /tmp.
 	TmpDir string `json:"tmpDir,omitempty" path:"client"`
-	// MaxNodes is how many Ray nodes a cluster may begin with on this machine. Default: 32 for each processor, and at most as many as need twice
-	// the machine's memory at 0.5 GiB each.
+	// MaxNodes is how many Ray nodes a cluster may begin with on this machine. Default: 32 for each processor, but not more than 4 for each GiB of the machine's
+	// memory.
 	MaxNodes int `json:"maxNodes,omitempty"`
 }

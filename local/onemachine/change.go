@@ -6,7 +6,6 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
-	"github.com/rayctl/rayctl/local/rundir"
 )
 
 // Accepted is the file in the record.
@@ -18,9 +17,9 @@ func (l *Launcher) Accepted(_ context.Context, id launcher.ID) (*spec.ClusterSpe
 	switch how, _, err := c.run.Life(); {
 	case err != nil:
 		return nil, err
-	case how == rundir.Elsewhere:
+	case how == elsewhere:
 		return nil, c.notHere()
-	case how == rundir.Ended, how == rundir.Orphaned:
+	case how == ended, how == orphaned:
 		return nil, c.refuseKept()
 	}
 	return c.run.Record.Spec, nil

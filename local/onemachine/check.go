@@ -10,15 +10,17 @@ import (
 	"syscall"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
-	"github.com/rayctl/rayctl/local/machine"
 	"github.com/rayctl/rayctl/local/rayenv"
 )
 
 const (
-	leastDisk  = 5 << 30 // an environment with Ray takes half a gibibyte, its installation twice that, and Ray spills to disk
-	leastShm   = 1 << 30
-	leastFiles = 4096
+	leastDisk = 5 << 30 // an environment with Ray takes half a gibibyte, its installation twice that, and Ray spills to disk
+	// leastInstall is what the first environment needs in any case: Ray alone takes 300 MB, in the cache of uv and, on a file system without hard links, again.
+	leastInstall = 300 << 20
+	leastShm     = 1 << 30
+	leastFiles   = 4096
 )
 
 // Check looks at what a cluster on this machine needs. It installs and changes nothing that stays.
@@ -28,9 +30,18 @@ func (l *Launcher) Check(ctx context.Context, s *spec.ClusterSpec) []launcher.Ch
 	}
 	s = spec.For(s, l.Name())
 	return append(l.on.Check(ctx),
-		l.checkRay(ctx, s), checkWritable("run directories", l.clusters, "XDG_STATE_HOME"), checkWritable("cache", l.cacheDir, "XDG_CACHE_HOME"),
+		checkBash(s), l.checkRay(ctx, s), checkWritable("run directories", l.clusters, "XDG_STATE_HOME"), checkWritable("cache", l.cacheDir, "XDG_CACHE_HOME"),
 		checkNodes(s), l.checkDisk(), checkTemp(s), checkShm(), checkFiles(),
 	)
+}
+
+// checkBash reports whether Ray can start a process.
+func checkBash(s *spec.ClusterSpec) launcher.Check {
+	const name = "bash"
+	if err := requireBash(s); err != nil {
+		return launcher.Check{Name: name, Detail: err.Error()}
+	}
+	return launcher.Check{Name: name, OK: true, Detail: "in PATH; Ray starts each driver and worker through it"}
 }
 
 func (l *Launcher) checkRay(ctx context.Context, s *spec.ClusterSpec) launcher.Check {
@@ -55,17 +66,17 @@ func checkNodes(s *spec.ClusterSpec) launcher.Check {
 
 // fits refuses more nodes, GPUs or object stores than this machine has, and a driver that fits on no node.
 func fits(s *spec.ClusterSpec) error {
-	this := machine.This()
-	if err := machine.CheckNodes(s, this); err != nil {
+	this := thisMachine()
+	if err := checkNodeCount(s, this); err != nil {
 		return err
 	}
-	if err := machine.CheckGPUs(s, machine.Devices, os.Getenv); err != nil {
+	if err := checkGPUs(s, devices, os.Getenv); err != nil {
 		return err
 	}
-	if err := machine.CheckStores(s, this.Shm); err != nil {
+	if err := checkStores(s, this.Shm); err != nil {
 		return err
 	}
-	return machine.Plan{Spec: s, Machine: this}.CheckReservation()
+	return nodePlan{Spec: s, Machine: this}.CheckReservation()
 }
 
 func checkWritable(name, dir, variable string) launcher.Check {
@@ -95,15 +106,49 @@ func room(dir string) error {
 }
 
 func (l *Launcher) checkDisk() launcher.Check {
-	dir := l.cacheDir
-	for !machine.IsDir(dir) && dir != filepath.Dir(dir) {
+	dir := above(l.cacheDir)
+	return diskOf(dir, freeSpace(dir), leastDisk)
+}
+
+func diskOf(dir string, free, least int64) launcher.Check {
+	return atLeast("disk space", dir+" has %s free", free, least, "free some space there")
+}
+
+// above is the nearest directory of a path that exists.
+func above(dir string) string {
+	for !isDir(dir) && dir != filepath.Dir(dir) {
 		dir = filepath.Dir(dir)
 	}
-	return atLeast("disk space", dir+" has %s free", machine.FreeSpace(dir), leastDisk, "free some space there")
+	return dir
+}
+
+// requireRoom refuses to begin with an environment that cannot be made in the cache. One that begins as a copy of another takes little.
+func (l *Launcher) requireRoom(o rayenv.Options) error {
+	if rayenv.Exists(o) {
+		return nil
+	}
+	const hint = "set XDG_CACHE_HOME to a directory you may write to, or ray.python to a Python that has Ray"
+	if err := room(l.cacheDir); err != nil {
+		return launcher.Fail(runstate.CodeConfig, err, hint, "no Python environment can be made in %s: %v", l.cacheDir, err)
+	}
+	if kept, err := os.ReadDir(filepath.Join(l.cacheDir, "envs")); err == nil && len(kept) > 0 {
+		return nil
+	}
+	dir := above(l.cacheDir)
+	return firstEnvironment(dir, freeSpace(dir))
+}
+
+// firstEnvironment refuses a file system that is too small for the first environment.
+func firstEnvironment(dir string, free int64) error {
+	if c := diskOf(dir, free, leastInstall); !c.OK {
+		return launcher.Fail(runstate.CodeConfig, syscall.ENOSPC, c.Hint+", set XDG_CACHE_HOME to a directory of another file system, or ray.python to a Python that has Ray",
+			"no Python environment can be made: %s, and one with Ray takes %.1f GiB", c.Detail, float64(leastInstall)/(1<<30))
+	}
+	return nil
 }
 
 func checkTemp(s *spec.ClusterSpec) launcher.Check {
-	dir, err := machine.TempRoot(s)
+	dir, err := tempRoot(s)
 	if err != nil {
 		return launcher.Check{Name: "temporary directory", Detail: err.Error()}
 	}
@@ -111,10 +156,10 @@ func checkTemp(s *spec.ClusterSpec) launcher.Check {
 }
 
 func checkShm() launcher.Check {
-	if !machine.IsDir("/dev/shm") { // Ray keeps objects elsewhere then
+	if !isDir("/dev/shm") { // Ray keeps objects elsewhere then
 		return launcher.Check{Name: "shared memory", OK: true, Detail: "not used here"}
 	}
-	return atLeast("shared memory", "/dev/shm has %s free", machine.FreeSpace("/dev/shm"), leastShm, "make /dev/shm larger; Ray's object store is slow without it (containers: --shm-size)")
+	return atLeast("shared memory", "/dev/shm has %s free", freeSpace("/dev/shm"), leastShm, "make /dev/shm larger; Ray's object store is slow without it (containers: --shm-size)")
 }
 
 func checkFiles() launcher.Check {

@@ -4,15 +4,14 @@ import (
 	"fmt"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/filelock"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/local/rundir"
+	"github.com/rayctl/rayctl/launcher/sharedfile"
 )
 
 // cluster is one run of the launcher.
 type cluster struct {
-	run *rundir.Run
+	run *runDir
 	l   *Launcher
 }
 
@@ -30,12 +29,12 @@ func (c *cluster) notReady(what string) error {
 }
 
 func (l *Launcher) cluster(name string) *cluster {
-	return &cluster{run: rundir.At(l.clusters, name, l.host), l: l}
+	return &cluster{run: runDirAt(l.clusters, name, l.host), l: l}
 }
 
 // open finds the cluster of an id; ErrNotFound if there is none.
 func (l *Launcher) open(id launcher.ID) (*cluster, error) {
-	run, err := rundir.Open(l.clusters, string(id), l.host)
+	run, err := openRunDir(l.clusters, string(id), l.host)
 	if err != nil {
 		return nil, err
 	}
@@ -43,13 +42,14 @@ func (l *Launcher) open(id launcher.ID) (*cluster, error) {
 }
 
 // status is the keeper's state with what the record adds. st may be nil.
-func (c *cluster) status(how rundir.Life, st *runstate.State) launcher.Status {
+func (c *cluster) status(how life, st *runstate.State) launcher.Status {
 	if st == nil {
 		st = &runstate.State{
 			Name: c.run.Name, Launcher: c.l.Name(), Attempt: 1, Phase: runstate.Provisioning, Since: c.run.Record.Created, Reason: launcher.KeeperStarts,
 		}
 	}
 	s := launcher.StatusOf(st)
+	s.Uncommitted = !s.Phase.Ended() && !c.run.Files.Committed()
 	s.Ours, s.Owner, s.Labels, s.Created = true, c.run.Record.Owner, c.run.Record.Labels, c.run.Record.Created
 	if began := c.run.Record.Began; began != nil {
 		s.Created = *began
@@ -63,10 +63,10 @@ func (c *cluster) status(how rundir.Life, st *runstate.State) launcher.Status {
 		s.Where = fmt.Sprintf("pid %d", st.Keeper.PID)
 	}
 	switch how {
-	case rundir.Orphaned:
+	case orphaned:
 		s.Phase = runstate.Lost
 		s.Reason = runstate.Reason{Code: "KeeperKilled", Message: "the keeper was killed; what is left is being ended"}
-	case rundir.Elsewhere:
+	case elsewhere:
 		s.Unreachable = c.notHere().Error()
 	}
 	return s
@@ -74,7 +74,7 @@ func (c *cluster) status(how rundir.Life, st *runstate.State) launcher.Status {
 
 // vanished is the last status of a cluster whose launch was cancelled.
 func (c *cluster) vanished() launcher.Status {
-	return c.status(rundir.Ended, c.concluded(nil, runstate.GivenUp()))
+	return c.status(ended, c.concluded(nil, runstate.GivenUp()))
 }
 
 // notHere is the error for a cluster of another machine that shares the state directory.
@@ -85,7 +85,7 @@ func (c *cluster) notHere() *launcher.ExitError {
 
 // nobodyLaunches reports whether no client is at work on the name.
 func (l *Launcher) nobodyLaunches(name string) bool {
-	lock, err := filelock.Try(l.lockPath(name))
+	lock, err := sharedfile.Try(l.lockPath(name))
 	if err != nil || lock == nil {
 		return false
 	}

@@ -10,12 +10,10 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/filelock"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/local/machine"
+	"github.com/rayctl/rayctl/launcher/sharedfile"
 	"github.com/rayctl/rayctl/local/proc"
 	"github.com/rayctl/rayctl/local/rayenv"
-	"github.com/rayctl/rayctl/local/rundir"
 )
 
 // collect reconciles all names, and removes environments that nothing has used for long.
@@ -54,7 +52,7 @@ func (l *Launcher) CollectEnvironments(_ context.Context, dryRun bool) ([]launch
 		if err != nil { // the environment that it uses is unknown
 			return nil, err
 		}
-		if how, _, err := c.run.Life(); err != nil || how != rundir.Ended {
+		if how, _, err := c.run.Life(); err != nil || how != ended {
 			inUse[c.run.Record.EnvDir] = true
 		}
 	}
@@ -65,7 +63,7 @@ func (l *Launcher) CollectEnvironments(_ context.Context, dryRun bool) ([]launch
 func (l *Launcher) collectEnvironments(dryRun bool, unused time.Duration, inUse map[string]bool) ([]launcher.Collected, error) {
 	table, err := proc.Table()
 	if err != nil {
-		return nil, machine.NoProcessTable(err)
+		return nil, noProcessTable(err)
 	}
 	var lines []string
 	for _, p := range table {
@@ -78,7 +76,7 @@ func (l *Launcher) collectEnvironments(dryRun bool, unused time.Duration, inUse 
 
 // collectName looks after one name, unless somebody is at work on it. It also returns the environment that a cluster uses which lives, or may.
 func (l *Launcher) collectName(ctx context.Context, name string, dryRun bool) (found []launcher.Collected, env string, err error) {
-	lock, err := filelock.Try(l.lockPath(name))
+	lock, err := sharedfile.Try(l.lockPath(name))
 	if err != nil {
 		return nil, "", err
 	}
@@ -104,9 +102,9 @@ func (l *Launcher) collectName(ctx context.Context, name string, dryRun bool) (f
 		found = append(found, launcher.Collected{What: what, Name: name, Why: why})
 	}
 	switch {
-	case how == rundir.Living && (c.run.Files.Committed() || st.Committed || st.Exit != nil), how == rundir.Elsewhere:
+	case how == living && (c.run.Files.Committed() || st.Committed || st.Exit != nil), how == elsewhere:
 		return nil, c.run.Record.EnvDir, nil
-	case how != rundir.Ended:
+	case how != ended:
 		if left, err := proc.Marked(c.run.Markers()...); err == nil && len(left) > 0 {
 			add("processes "+pids(left), "their keeper or client was killed")
 		}
@@ -144,7 +142,7 @@ func (l *Launcher) collectDebris(c *cluster, dryRun bool) ([]launcher.Collected,
 	if alive, err := c.aliveWithoutRecord(); err != nil || alive {
 		return nil, "", cmp.Or(err, error(launcher.Fail(runstate.CodeInternal, nil, "end its processes first", "%s has no record, but its processes run: it is not removed", c.run.Dir)))
 	}
-	if c.run.Exists(rundir.OutputName) { // drivers' output stays
+	if c.run.Exists(outputName) { // drivers' output stays
 		return nil, "", nil
 	}
 	found := []launcher.Collected{{What: "run directory", Name: filepath.Base(c.run.Dir), Why: "it is incomplete"}}
@@ -166,7 +164,7 @@ func (c *cluster) aliveWithoutRecord() (bool, error) {
 	}
 	table, err := proc.Table()
 	if err != nil {
-		return false, machine.NoProcessTable(err)
+		return false, noProcessTable(err)
 	}
 	places := append(c.run.NodeDirs(), " "+c.run.Dir+" ")
 	for _, p := range table {

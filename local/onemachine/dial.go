@@ -10,8 +10,6 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/local/machine"
-	"github.com/rayctl/rayctl/local/rundir"
 )
 
 // Dial gives the addresses themselves: both targets listen on this machine's loopback.
@@ -45,11 +43,11 @@ func (l *Launcher) running(id launcher.ID) (*cluster, *runstate.State, error) {
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case how == rundir.Living:
+	case how == living:
 		return c, st, nil
-	case how == rundir.Beginning:
+	case how == beginning:
 		return nil, nil, c.notReady("keeper")
-	case how == rundir.Elsewhere:
+	case how == elsewhere:
 		return nil, nil, c.notHere()
 	default:
 		return nil, nil, launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotFound, "`rayctl logs "+c.run.Name+"` shows what it left", "%s has ended", c.run.Name)
@@ -66,7 +64,7 @@ func (l *Launcher) DialNode(ctx context.Context, id launcher.ID, node string, po
 		return nil, err
 	}
 	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(machine.Loopback, strconv.Itoa(port)))
+	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
 	if err != nil {
 		return nil, launcher.Fail(runstate.CodeUnreachable, err, "check that something listens there", "port %d does not answer: %v", port, err)
 	}
@@ -99,18 +97,18 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 	}
 	how, st, err := c.run.Life()
 	open := c.openLog
-	if err == nil && how == rundir.Orphaned {
+	if err == nil && how == orphaned {
 		if _, last, dead := l.leftBehind(c.run.Name); dead {
-			how, st = rundir.Ended, c.concluded(last, lost())
+			how, st = ended, c.concluded(last, lost())
 			open, err = c.readSaved(st)
 		}
 	}
 	switch {
 	case err != nil:
 		return nil, err
-	case how == rundir.Missing:
+	case how == missing:
 		return nil, launcher.NotFound(id)
-	case how != rundir.Ended:
+	case how != ended:
 		return nil, launcher.NotEnded(c.run.ID())
 	}
 	info := launcher.LogInfo{Path: c.run.Path(keeper.DriverLog)}
@@ -120,7 +118,7 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 	if _, err := os.Stat(info.Path); err != nil {
 		info.Path = "" // the driver never ran
 	}
-	r := launcher.NewResult(c.status(rundir.Ended, st), info, open)
+	r := launcher.NewResult(c.status(ended, st), info, open)
 	r.Jobs = &launcher.KeptJobs{Dirs: []string{c.run.Dir}, Open: func(_ context.Context, path string) (io.ReadCloser, error) { return os.Open(path) }}
 	return r, nil
 }

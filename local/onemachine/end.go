@@ -12,9 +12,7 @@ import (
 	keeperzip "github.com/rayctl/rayctl/keeper"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/local/machine"
 	"github.com/rayctl/rayctl/local/proc"
-	"github.com/rayctl/rayctl/local/rundir"
 )
 
 const (
@@ -42,7 +40,7 @@ func (c *cluster) writeResult(ctx context.Context, v runstate.Verdict) error {
 		return err
 	}
 	how, st, err := c.run.Life()
-	if err != nil || how == rundir.Ended {
+	if err != nil || how == ended {
 		return err
 	}
 	if err := c.run.WriteResult(c.concluded(st, v)); err != nil {
@@ -91,14 +89,14 @@ func (c *cluster) sweep(ctx context.Context) error {
 		left, err = proc.Kill(ctx, c.run.Markers())
 	}
 	if err != nil {
-		return machine.NoProcessTable(err)
+		return noProcessTable(err)
 	}
 	if len(left) > 0 {
 		return launcher.Fail(runstate.CodeInternal, nil, "they may be blocked in a device or a file system; look at them with ps",
 			"processes of %s cannot be killed: %s", c.run.Name, pids(left))
 	}
 	for _, dir := range append(dirs, c.run.NodeDirs()...) {
-		if err := errors.Join(os.RemoveAll(rundir.Spilled(dir)), os.RemoveAll(dir)); err != nil {
+		if err := errors.Join(os.RemoveAll(spilled(dir)), os.RemoveAll(dir)); err != nil {
 			return launcher.Fail(runstate.CodeInternal, err, "remove it yourself", "the temporary directory %s of %s cannot be removed: %v", dir, c.run.Name, err)
 		}
 	}
@@ -136,11 +134,11 @@ func (c *cluster) concludeLocked(ctx context.Context, v runstate.Verdict) error 
 	switch {
 	case err != nil:
 		return err
-	case how == rundir.Missing || how == rundir.Elsewhere || how == rundir.Living:
+	case how == missing || how == elsewhere || how == living:
 		return nil
 	case !c.run.Files.Committed():
 		return c.abandon(ctx)
-	case how == rundir.Ended:
+	case how == ended:
 		return nil
 	default:
 		return c.writeResult(ctx, v)

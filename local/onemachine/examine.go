@@ -8,8 +8,7 @@ import (
 	"os"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/theirfile"
-	"github.com/rayctl/rayctl/local/rundir"
+	"github.com/rayctl/rayctl/launcher/trust"
 )
 
 // Examine hands over the run directory.
@@ -21,7 +20,7 @@ func (l *Launcher) Examine(ctx context.Context, id launcher.ID, found launcher.E
 	}
 	found.Spec(c.run.Record.Spec)
 	x := launcher.RunExaminer{Files: ownFiles{}, Found: found}
-	_ = x.Some(ctx, c.run.Dir, "run", rundir.RecordFile, rundir.ErrFile) && x.Attempt(ctx, c.run.Dir, "run")
+	_ = x.Some(ctx, c.run.Dir, "run", recordFile, errFile) && x.Attempt(ctx, c.run.Dir, "run")
 }
 
 // ownFiles are files of this machine.
@@ -41,7 +40,7 @@ func (ownFiles) Names(_ context.Context, dir string) (names []string, err error)
 
 // End reads the end of a file.
 func (ownFiles) End(_ context.Context, path string, limit int) ([]byte, int64, error) {
-	file, err := theirfile.Open(path, uint32(os.Geteuid()))
+	file, err := trust.Open(path, uint32(os.Geteuid()))
 	if err != nil {
 		return nil, 0, err
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/local/rundir"
 )
 
 // Exec runs a command with the environment that the cluster's drivers have. All nodes are this machine; the command is not part of
@@ -81,7 +80,7 @@ func cannotRun(command string, err error) error {
 // environment is what `ray start` got, and how Ray's own tools find the cluster.
 func (c *cluster) environment(st *runstate.State) ([]string, error) {
 	bin := filepath.Dir(c.run.Record.Python)
-	env := append(environmentWithout(rundir.MarkerName, rundir.NodeMarkerName, "RAY_AUTH_TOKEN"),
+	env := append(environmentWithout(markerName, nodeMarkerName, "RAY_AUTH_TOKEN"),
 		"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
 		"RAY_ADDRESS="+st.Head.Address, "RAY_API_SERVER_ADDRESS="+st.Head.Dashboard,
 		launcher.StatusVariable+"="+launcher.StatusValue,

@@ -10,8 +10,6 @@ import (
 	keeperzip "github.com/rayctl/rayctl/keeper"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/local/machine"
-	"github.com/rayctl/rayctl/local/rundir"
 )
 
 // keeperProcess is a keeper that this process started.
@@ -22,14 +20,14 @@ type keeperProcess struct {
 }
 
 // startKeeper starts the keeper in a session of its own. It inherits the pipe that is closed with our end, and no other file.
-func (c *cluster) startKeeper(plan machine.Plan) (*keeperProcess, error) {
+func (c *cluster) startKeeper(plan nodePlan) (*keeperProcess, error) {
 	program, err := keeperzip.Write(c.l.scripts)
 	if err != nil {
-		return nil, rundir.WriteFailed(c.l.scripts, err)
+		return nil, writeFailed(c.l.scripts, err)
 	}
-	said, err := os.OpenFile(c.run.Path(rundir.ErrFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	said, err := os.OpenFile(c.run.Path(errFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, rundir.WriteFailed(c.run.Dir, err)
+		return nil, writeFailed(c.run.Dir, err)
 	}
 	defer said.Close()
 	reader, writer, err := os.Pipe()
@@ -40,7 +38,7 @@ func (c *cluster) startKeeper(plan machine.Plan) (*keeperProcess, error) {
 	argv := keeperCommand(plan.Env.Python, program, c.run.Dir)
 	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // the keeper outlives this call and this process
 	// A launch from within another cluster must not carry that cluster's marks.
-	cmd.Env = append(Environment(), rundir.MarkerName+"="+c.run.Record.Mark)
+	cmd.Env = append(Environment(), markerName+"="+c.run.Record.Mark)
 	cmd.Dir = "/" // the keeper keeps no directory busy
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = reader, said, said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

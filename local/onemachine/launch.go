@@ -11,15 +11,13 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/filelock"
 	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/sharedfile"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/trust"
 	"github.com/rayctl/rayctl/local/localspec"
-	"github.com/rayctl/rayctl/local/machine"
 	"github.com/rayctl/rayctl/local/rayenv"
-	"github.com/rayctl/rayctl/local/rundir"
 )
 
 // Launch creates the cluster and commits it, see launcher.Launcher. The lock of the name is held from the first look to the
@@ -67,14 +65,14 @@ func (l *Launcher) Validate(ctx context.Context, s *spec.ClusterSpec, p launcher
 	}
 	if p.DryRun { // a launch finds it when it writes
 		if err := room(l.clusters); err != nil {
-			return rundir.WriteFailed(l.clusters, err)
+			return writeFailed(l.clusters, err)
 		}
 	}
 	o := l.environment(s, p.Progress)
+	if err := l.requireRoom(o); err != nil {
+		return err
+	}
 	if p.DryRun && !rayenv.Exists(o) {
-		if err := room(l.cacheDir); err != nil {
-			return launcher.Fail(runstate.CodeConfig, err, "set XDG_CACHE_HOME to a directory you may write to, or ray.python to a Python that has Ray", "no Python environment can be made in %s: %v", l.cacheDir, err)
-		}
 		if p.Warn != nil {
 			p.Warn("the launch would first make a Python environment with " + rayenv.Wanted(o) + ", and keep it")
 		}
@@ -92,7 +90,7 @@ func (l *Launcher) possible(s *spec.ClusterSpec, p launcher.Payload) error {
 	if err := requireBash(s); err != nil {
 		return err
 	}
-	return machine.LinkMounts(s.Mounts, notes(p.Progress))
+	return linkMounts(s.Mounts, notes(p.Progress))
 }
 
 // requireBash refuses a cluster that could run nothing: Ray starts each worker and driver through bash, and would wait for the first for ever.
@@ -122,20 +120,20 @@ func hasBash(path string) bool {
 
 // Notes are about what this machine does not have, see launcher.Launcher.
 func (l *Launcher) Notes(s *spec.ClusterSpec) []string {
-	return machine.Notes(spec.For(s, l.Name()), machine.This())
+	return sizeNotes(spec.For(s, l.Name()), thisMachine())
 }
 
 // lock takes the lock of a cluster's name.
-func (l *Launcher) lock(ctx context.Context, name string) (*filelock.Lock, error) {
+func (l *Launcher) lock(ctx context.Context, name string) (*sharedfile.Lock, error) {
 	if err := trust.MakeDir(filepath.Dir(l.locks)); err != nil {
 		return nil, notOurs(filepath.Dir(l.locks), err)
 	}
-	lock, err := filelock.Acquire(ctx, l.lockPath(name))
+	lock, err := sharedfile.Acquire(ctx, l.lockPath(name))
 	switch {
 	case ctx.Err() != nil:
 		return nil, interrupted(ctx, name)
 	case err != nil:
-		return nil, rundir.WriteFailed(l.locks, err)
+		return nil, writeFailed(l.locks, err)
 	}
 	return lock, nil
 }
@@ -158,19 +156,19 @@ func (l *Launcher) existing(ctx context.Context, id launcher.ID, s *spec.Cluster
 	if err != nil {
 		return false, err
 	}
-	if how == rundir.Elsewhere {
+	if how == elsewhere {
 		return false, c.notHere()
 	}
 	if !c.run.Files.Committed() {
 		return false, c.abandon(ctx)
 	}
-	if how == rundir.Orphaned {
+	if how == orphaned {
 		if err := c.writeResult(ctx, lost()); err != nil {
 			return false, err
 		}
-		how = rundir.Ended
+		how = ended
 	}
-	if how == rundir.Ended {
+	if how == ended {
 		return false, c.refuseKept()
 	}
 	if err := launcher.SameSpec(c.run.ID(), st, c.run.Record.Spec, s); err != nil {
@@ -186,19 +184,23 @@ func (c *cluster) refuseKept() error {
 }
 
 // plan gathers what the orders follow from, and makes the Ray environment if it must.
-func (l *Launcher) plan(ctx context.Context, c *cluster, s *spec.ClusterSpec, p launcher.Payload) (machine.Plan, error) {
-	root, err := machine.TempRoot(s)
+func (l *Launcher) plan(ctx context.Context, c *cluster, s *spec.ClusterSpec, p launcher.Payload) (nodePlan, error) {
+	root, err := tempRoot(s)
 	if err != nil {
-		return machine.Plan{}, err
+		return nodePlan{}, err
 	}
 	if err := l.possible(s, p); err != nil {
-		return machine.Plan{}, err
+		return nodePlan{}, err
 	}
-	env, err := rayenv.Ensure(ctx, l.environment(s, p.Progress))
+	o := l.environment(s, p.Progress)
+	if err := l.requireRoom(o); err != nil {
+		return nodePlan{}, err
+	}
+	env, err := rayenv.Ensure(ctx, o)
 	if err != nil {
-		return machine.Plan{}, err
+		return nodePlan{}, err
 	}
-	return machine.Plan{Spec: s, Env: env, Machine: machine.This(), Launcher: l.Name(), Start: l.on.Start(s.Name), OutputDir: c.run.Path(rundir.OutputName), TempRoot: root, Disconnect: p.EndOnDisconnect}, nil
+	return nodePlan{Spec: s, Env: env, Machine: thisMachine(), Launcher: l.Name(), Start: l.on.Start(s.Name), OutputDir: c.run.Path(outputName), TempRoot: root, Disconnect: p.EndOnDisconnect}, nil
 }
 
 func (l *Launcher) environment(s *spec.ClusterSpec, progress func(launcher.Progress)) rayenv.Options {
@@ -222,8 +224,8 @@ func notes(progress func(launcher.Progress)) func(string) {
 const worthTelling = time.Second
 
 // create makes the run directory, starts the keeper, packs while Ray starts, and commits. Whatever fails, nothing stays.
-func (c *cluster) create(ctx context.Context, plan machine.Plan, p launcher.Payload, began time.Time) error {
-	r := rundir.Record{
+func (c *cluster) create(ctx context.Context, plan nodePlan, p launcher.Payload, began time.Time) error {
+	r := record{
 		Name: c.run.Name, Owner: c.l.owner, Host: c.l.host, Mark: rand.Text(), Created: time.Now().UTC(), Labels: plan.Spec.Labels,
 		Command: p.Command, EnvDir: plan.Env.Dir, Python: plan.Env.Python, Spec: plan.Spec,
 	}
@@ -231,7 +233,7 @@ func (c *cluster) create(ctx context.Context, plan machine.Plan, p launcher.Payl
 		r.Began = &began
 	}
 	if err := c.run.Write(r, plan.Orders(), p.Secrets); err != nil {
-		return errors.Join(rundir.WriteFailed(c.run.Dir, err), c.run.Remove())
+		return errors.Join(writeFailed(c.run.Dir, err), c.run.Remove())
 	}
 	k, err := c.startKeeper(plan)
 	if err != nil {
@@ -264,7 +266,7 @@ func (c *cluster) commit(ctx context.Context, k *keeperProcess, p launcher.Paylo
 	}
 	if err == nil {
 		if err = c.run.Files.Commit(document); err != nil {
-			err = rundir.WriteFailed(c.run.Dir, err)
+			err = writeFailed(c.run.Dir, err)
 		}
 	}
 	if err == nil {
@@ -302,7 +304,7 @@ func (c *cluster) untilCommitted(ctx context.Context) error {
 		}
 		if time.Now().After(next) {
 			if err := c.run.Files.Room(); err != nil {
-				return rundir.WriteFailed(c.run.Dir, err)
+				return writeFailed(c.run.Dir, err)
 			}
 			next = time.Now().Add(roomAfter)
 		}
@@ -317,13 +319,13 @@ func (c *cluster) untilCommitted(ctx context.Context) error {
 // keeperFailure is why the keeper ended before the commit, from its result or from what Python printed.
 func (c *cluster) keeperFailure() error {
 	if st, err := c.run.Files.Result(); err == nil && st.Exit != nil {
-		return launcher.Fail(st.Exit.Code, nil, "", "%s did not start: %s", c.run.Name, st.Exit.Message)
+		return launcher.Fail(st.Exit.Code, nil, "`rayctl doctor` looks for what is missing", "%s did not start: %s", c.run.Name, st.Exit.Message)
 	}
 	if err := c.run.Files.Room(); err != nil {
-		return rundir.WriteFailed(c.run.Dir, err)
+		return writeFailed(c.run.Dir, err)
 	}
 	why := "it printed nothing"
-	if b, err := os.ReadFile(c.run.Path(rundir.ErrFile)); err == nil && len(strings.TrimSpace(string(b))) > 0 {
+	if b, err := os.ReadFile(c.run.Path(errFile)); err == nil && len(strings.TrimSpace(string(b))) > 0 {
 		lines := strings.Split(strings.TrimSpace(string(b)), "\n")
 		why = strings.TrimSpace(lines[len(lines)-1])
 	}

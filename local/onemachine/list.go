@@ -8,9 +8,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/local/machine"
 	"github.com/rayctl/rayctl/local/proc"
-	"github.com/rayctl/rayctl/local/rundir"
 )
 
 // List reads the run directories, and changes nothing in them.
@@ -24,7 +22,7 @@ func (l *Launcher) List(_ context.Context, sel launcher.Selector) ([]launcher.St
 		}
 	}
 	if sel.Others {
-		others, err := machine.OtherClusters(l.Name(), l.host, l.sessions())
+		others, err := otherClusters(l.Name(), l.host, l.sessions())
 		if err != nil {
 			return out, err
 		}
@@ -34,10 +32,11 @@ func (l *Launcher) List(_ context.Context, sel launcher.Selector) ([]launcher.St
 	return out, nil
 }
 
-// names lists the names that have a directory.
-func (l *Launcher) names() []string { return rundir.Names(l.clusters) }
+// names lists the names of the clusters that have a run directory.
+func (l *Launcher) names() []string { return runNames(l.clusters) }
 
-// outliving are the clusters with a result of which processes live. One look at the process table serves all of them, unless it finds some.
+// outliving returns the ended clusters that still have processes: those whose run directory has a result. It reads the process table once for all clusters, and
+// again for each only if that found a process.
 func (l *Launcher) outliving(names []string) map[string]bool {
 	var ended []*cluster
 	var markers []string
@@ -57,21 +56,21 @@ func (l *Launcher) outliving(names []string) map[string]bool {
 	return alive
 }
 
-// listed is the status of one cluster; ok is false for what is none, and for a record whose time is over. A cluster of which nothing lives any more is shown
-// as it will be concluded. outlived: it has a result, and processes of it live.
+// listed returns the status of one cluster; ok is false if the directory is no cluster's, or if its record is due for removal. A cluster without a living process
+// and without a result is shown with the end that rayctl will write for it. outlived: the cluster has a result, and processes of it still live.
 func (l *Launcher) listed(name string, outlived bool) (launcher.Status, bool) {
 	c, err := l.open(launcher.ID(name))
 	if errors.Is(err, launcher.ErrNotFound) {
 		return launcher.Status{}, false
 	}
-	if err != nil { // it may live
+	if err != nil { // the cluster may live, so it is listed
 		return launcher.Status{Name: name, Launcher: l.Name(), Phase: runstate.Lost, Attempt: 1, Unreachable: err.Error()}, true
 	}
 	how, st, err := c.run.Life()
 	toConclude := false
-	if err == nil && how == rundir.Orphaned {
+	if err == nil && how == orphaned {
 		if _, last, dead := l.leftBehind(name); dead {
-			how, st, toConclude = rundir.Ended, c.concluded(last, lost()), true
+			how, st, toConclude = ended, c.concluded(last, lost()), true
 		}
 	}
 	if err != nil {
@@ -79,13 +78,13 @@ func (l *Launcher) listed(name string, outlived bool) (launcher.Status, bool) {
 		s.Unreachable = err.Error()
 		return s, true
 	}
-	if how == rundir.Missing || l.overdue(name) || how == rundir.Beginning && l.nobodyLaunches(name) && !c.run.IsHere() || how == rundir.Ended && !c.run.Files.Committed() {
+	if how == missing || l.overdue(name) || how == beginning && l.nobodyLaunches(name) && !c.run.IsHere() || how == ended && !c.run.Files.Committed() {
 		return launcher.Status{}, false
 	}
 	switch {
 	case toConclude:
 		return due(c.status(how, st), lost()), true
-	case how == rundir.Ended && outlived:
+	case how == ended && outlived:
 		return c.left(st), true
 	}
 	return c.status(how, st), true
@@ -93,7 +92,7 @@ func (l *Launcher) listed(name string, outlived bool) (launcher.Status, bool) {
 
 func (l *Launcher) lockPath(name string) string { return filepath.Join(l.locks, name) }
 
-// sessions are the Ray sessions of our clusters.
+// sessions returns the Ray sessions of the clusters that this launcher made.
 func (l *Launcher) sessions() map[string]bool {
 	out := map[string]bool{}
 	for _, name := range l.names() {

@@ -20,7 +20,6 @@ import (
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/trust"
-	"github.com/rayctl/rayctl/local/rundir"
 )
 
 // Config has the directories of the launcher. The zero value is for users.
@@ -127,7 +126,7 @@ func userDir(variable, below string) (string, error) {
 // notOurs refuses a directory whose records, programs and secrets somebody else could have written.
 func notOurs(dir string, err error) error {
 	if !errors.As(err, new(*trust.Error)) {
-		return rundir.WriteFailed(dir, err)
+		return writeFailed(dir, err)
 	}
 	reason, fix := trust.Explain(err)
 	if fix != "" {
@@ -147,7 +146,7 @@ func userName() string {
 func (l *Launcher) Name() string { return l.on.Name() }
 
 // Environment is this process's, without what marks the processes of a cluster that it may run in.
-func Environment() []string { return environmentWithout(rundir.MarkerName, rundir.NodeMarkerName) }
+func Environment() []string { return environmentWithout(markerName, nodeMarkerName) }
 
 // environmentWithout is this process's environment without some variables.
 func environmentWithout(names ...string) []string {

@@ -19,7 +19,6 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/local/localspec"
-	"github.com/rayctl/rayctl/local/rundir"
 )
 
 // leave writes the run directory of a cluster without processes, as a client and a keeper would have left it.
@@ -27,8 +26,8 @@ func leave(t *testing.T, l *Launcher, name, host string, keep time.Duration, fil
 	t.Helper()
 	c := l.cluster(name)
 	k := units.Duration(keep)
-	c.run.Record = rundir.Record{Name: name, Host: host, Mark: "none of " + name, Created: time.Now(), Spec: spec.For(&spec.ClusterSpec{Name: name, Lifetime: spec.Lifetime{Keep: &k}}, localspec.Name)}
-	if err := os.MkdirAll(c.run.Path(rundir.OutputName), 0o700); err != nil {
+	c.run.Record = record{Name: name, Host: host, Mark: "none of " + name, Created: time.Now(), Spec: spec.For(&spec.ClusterSpec{Name: name, Lifetime: spec.Lifetime{Keep: &k}}, localspec.Name)}
+	if err := os.MkdirAll(c.run.Path(outputName), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for file, content := range files {
@@ -36,7 +35,7 @@ func leave(t *testing.T, l *Launcher, name, host string, keep time.Duration, fil
 			t.Fatal(err)
 		}
 	}
-	if err := writeFile(c.run.Path(rundir.RecordFile), c.run.Record); err != nil {
+	if err := writeFile(c.run.Path(recordFile), c.run.Record); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -97,7 +96,7 @@ func TestRecordsAreKeptAndPruned(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	precious := old.run.Path(rundir.OutputName, "checkpoint")
+	precious := old.run.Path(outputName, "checkpoint")
 	if err := os.WriteFile(precious, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +104,7 @@ func TestRecordsAreKeptAndPruned(t *testing.T) {
 		t.Errorf("listed: %v, want kept and, for a moment, none", got)
 	}
 	for _, c := range []*cluster{old, abandoned} {
-		if _, err := os.Stat(c.run.Path(rundir.RecordFile)); err != nil {
+		if _, err := os.Stat(c.run.Path(recordFile)); err != nil {
 			t.Errorf("%s went because somebody listed: %v", c.run.Name, err)
 		}
 	}
@@ -137,7 +136,7 @@ func TestListOnlyReads(t *testing.T) {
 		if living, err := l.List(t.Context(), launcher.Selector{}); err != nil || len(living) != 0 {
 			t.Errorf("%s it lives: %+v, %v", kind, living, err)
 		}
-		for _, path := range []string{c.run.Path(keeper.TokenFile), c.run.Path(keeper.RayTokenPrefix + "2"), begun.run.Path(rundir.RecordFile)} {
+		for _, path := range []string{c.run.Path(keeper.TokenFile), c.run.Path(keeper.RayTokenPrefix + "2"), begun.run.Path(recordFile)} {
 			if _, err := os.Stat(path); (err == nil) != (kind == "before") {
 				t.Errorf("%s: %s: %v", kind, path, err)
 			}
@@ -213,7 +212,7 @@ func TestUnreadableIsLeftAlone(t *testing.T) {
 	l := testLauncher(t)
 	bare := func(name string, files map[string]any) *cluster {
 		c := leave(t, l, name, l.host, time.Hour, files)
-		if err := os.Remove(c.run.Path(rundir.OutputName)); err != nil {
+		if err := os.Remove(c.run.Path(outputName)); err != nil {
 			t.Fatal(err)
 		}
 		return c
@@ -225,13 +224,13 @@ func TestUnreadableIsLeftAlone(t *testing.T) {
 		return c
 	}
 	left := []*cluster{
-		broken(bare("record", nil), rundir.RecordFile),
+		broken(bare("record", nil), recordFile),
 		broken(bare("state", map[string]any{keeper.CommitFile: keeper.Commit{}}), keeper.StateFile),
 		broken(bare("result", map[string]any{keeper.CommitFile: keeper.Commit{}}), keeper.ResultFile),
 		bare("lost", map[string]any{keeper.CommitFile: keeper.Commit{}}), // its record is, its keeper lives
 	}
 	lost := left[3]
-	if err := os.Remove(lost.run.Path(rundir.RecordFile)); err != nil {
+	if err := os.Remove(lost.run.Path(recordFile)); err != nil {
 		t.Fatal(err)
 	}
 	living := exec.Command("sh", "-c", "read x", "keeper.pyz", "keeper", lost.run.Dir)
@@ -245,7 +244,7 @@ func TestUnreadableIsLeftAlone(t *testing.T) {
 	defer living.Wait() // it gets the signal to end
 	defer in.Close()
 	rest := bare("rest", nil)
-	if err := os.Remove(rest.run.Path(rundir.RecordFile)); err != nil {
+	if err := os.Remove(rest.run.Path(recordFile)); err != nil {
 		t.Fatal(err)
 	}
 	found, err := l.Reconcile(t.Context(), launcher.Scope{})
@@ -273,7 +272,7 @@ func TestInstallingCounts(t *testing.T) {
 	c.run.Record.Began = &began
 	st := finished("a")
 	st.Since = c.run.Record.Created.Add(time.Second)
-	rc := launcher.NewReceipt(launcher.NewResult(c.status(rundir.Ended, &st), launcher.LogInfo{}, nil))
+	rc := launcher.NewReceipt(launcher.NewResult(c.status(ended, &st), launcher.LogInfo{}, nil))
 	if d := rc.Durations; d.Installing != 40 || d.Total != 41 || !rc.Created.Equal(began) || len(rc.Timeline) != 2 {
 		t.Errorf("%+v of %v", d, rc.Timeline)
 	}

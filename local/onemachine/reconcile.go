@@ -6,10 +6,9 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/filelock"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/sharedfile"
 	"github.com/rayctl/rayctl/local/proc"
-	"github.com/rayctl/rayctl/local/rundir"
 )
 
 // Reconcile ends what is left of killed keepers and dead clients, and removes old records and environments, see launcher.Launcher. Beside a launch it
@@ -44,7 +43,7 @@ func (l *Launcher) reconcileFiles(ctx context.Context, dryRun bool) ([]launcher.
 
 // repair looks again under the lock of the name, unless somebody has it.
 func (l *Launcher) repair(ctx context.Context, name string) error {
-	lock, err := filelock.Try(l.lockPath(name))
+	lock, err := sharedfile.Try(l.lockPath(name))
 	if err != nil || lock == nil {
 		return err
 	}
@@ -70,7 +69,7 @@ func (l *Launcher) leftBehind(name string) (c *cluster, st *runstate.State, dead
 		return nil, nil, false
 	}
 	how, st, err := c.run.Life()
-	if err != nil || how != rundir.Orphaned {
+	if err != nil || how != orphaned {
 		return c, st, false
 	}
 	left, err := proc.Marked(c.run.Markers()...)
@@ -83,7 +82,7 @@ func (l *Launcher) prunable(name string) (*cluster, string) {
 	if err != nil {
 		return nil, ""
 	}
-	if how, _, err := c.run.Life(); err != nil || how != rundir.Ended {
+	if how, _, err := c.run.Life(); err != nil || how != ended {
 		return c, ""
 	}
 	switch {

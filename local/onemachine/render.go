@@ -11,21 +11,23 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/spec"
-	"github.com/rayctl/rayctl/local/machine"
 	"github.com/rayctl/rayctl/local/rayenv"
-	"github.com/rayctl/rayctl/local/rundir"
 )
 
 // Render returns the keeper's orders and the command that starts it. The orders have what each node is given.
 func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
 	s = spec.For(s, l.Name())
-	root, err := machine.TempRoot(s)
+	root, err := tempRoot(s)
 	if err != nil {
 		return nil, err
 	}
 	c := l.cluster(s.Name)
 	env := rayenv.Planned(l.environment(s, nil))
-	orders, err := json.MarshalIndent(machine.Plan{Spec: s, Env: env, Machine: machine.This(), Launcher: l.Name(), Start: l.on.Start(s.Name), OutputDir: c.run.Path(rundir.OutputName), TempRoot: root}.Orders(), "", "  ")
+	plan := nodePlan{Spec: s, Env: env, Machine: thisMachine(), Launcher: l.Name(), Start: l.on.Start(s.Name), OutputDir: c.run.Path(outputName), TempRoot: root}
+	if err := plan.CheckReservation(); err != nil {
+		return nil, err
+	}
+	orders, err := json.MarshalIndent(plan.Orders(), "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode the orders: %w", err)
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
-	"github.com/rayctl/rayctl/local/rundir"
 )
 
 // endSlack is how much longer than the driver's grace an end may take. After that the keeper counts as stuck.
@@ -29,17 +28,17 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 		switch {
 		case err != nil:
 			return err
-		case how == rundir.Missing:
+		case how == missing:
 			return nil
-		case how == rundir.Elsewhere:
+		case how == elsewhere:
 			return c.notHere()
-		case how == rundir.Ended:
+		case how == ended:
 			return c.sweep(ctx)
-		case how == rundir.Orphaned:
+		case how == orphaned:
 			err = c.conclude(ctx, lost())
-		case how == rundir.Beginning && l.nobodyLaunches(c.run.Name):
+		case how == beginning && l.nobodyLaunches(c.run.Name):
 			err = c.conclude(ctx, lost())
-		case how == rundir.Beginning || st.Keeper.URL == "":
+		case how == beginning || st.Keeper.URL == "":
 			sleep.For(ctx, lookEvery)
 		default:
 			err = c.end(ctx, st, end)
@@ -75,7 +74,7 @@ func (c *cluster) end(ctx context.Context, st *runstate.State, end launcher.End)
 		}
 	}
 	for wait.Err() == nil {
-		if how, _, err := c.run.Life(); err != nil || how != rundir.Living {
+		if how, _, err := c.run.Life(); err != nil || how != living {
 			return err
 		}
 		sleep.For(wait, lookEvery)
@@ -88,7 +87,7 @@ func (c *cluster) force(ctx context.Context, end launcher.End, why string) error
 	if ctx.Err() != nil {
 		return interrupted(ctx, c.run.Name)
 	}
-	if how, _, err := c.run.Life(); err != nil || how != rundir.Living {
+	if how, _, err := c.run.Life(); err != nil || how != living {
 		return err
 	}
 	c.l.log.Warn("killing the cluster", "cluster", c.run.Name, "reason", why)
@@ -122,9 +121,9 @@ func (l *Launcher) Forget(ctx context.Context, id launcher.ID) error {
 	switch how, _, err := c.run.Life(); {
 	case err != nil:
 		return err
-	case how == rundir.Elsewhere:
+	case how == elsewhere:
 		return c.notHere()
-	case how == rundir.Living:
+	case how == living:
 		return launcher.NotEnded(c.run.ID())
 	}
 	if err := c.sweep(ctx); err != nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/local/proc"
-	"github.com/rayctl/rayctl/local/rundir"
 )
 
 // Watch follows the keeper's state: by its API, which answers at each change, and by its files while it does not answer.
@@ -17,7 +16,7 @@ func (l *Launcher) Watch(ctx context.Context, id launcher.ID) (<-chan launcher.S
 	if err != nil {
 		return nil, err
 	}
-	if how, _, err := c.run.Life(); err != nil || how == rundir.Missing {
+	if how, _, err := c.run.Life(); err != nil || how == missing {
 		if err == nil {
 			err = launcher.NotFound(id)
 		}
@@ -46,26 +45,26 @@ func (w *watcher) run(ctx context.Context) {
 		switch {
 		case err != nil:
 			w.unreachable(ctx, st, err.Error())
-		case how == rundir.Ended:
+		case how == ended:
 			if w.nothingLeft(ctx) {
-				w.send(ctx, w.cluster.status(rundir.Ended, st))
+				w.send(ctx, w.cluster.status(ended, st))
 				return
 			}
 			w.send(ctx, w.cluster.left(st))
-		case how == rundir.Missing:
+		case how == missing:
 			w.send(ctx, w.cluster.vanished())
 			return
-		case how == rundir.Orphaned:
+		case how == orphaned:
 			if w.sendConcluded(ctx) { // killed long ago: some callers use only the first status
 				return
 			}
-			w.send(ctx, due(w.cluster.status(rundir.Orphaned, st), lost()))
+			w.send(ctx, due(w.cluster.status(orphaned, st), lost()))
 			if w.nothingLeft(ctx) && w.sendConcluded(ctx) {
 				return
 			}
-		case how == rundir.Elsewhere:
+		case how == elsewhere:
 			w.unreachable(ctx, st, w.cluster.notHere().Error())
-		case how == rundir.Beginning:
+		case how == beginning:
 			if w.begin(ctx) {
 				return
 			}
@@ -78,11 +77,11 @@ func (w *watcher) run(ctx context.Context) {
 // begin waits for the keeper's first word. If its client died before there was a keeper, nothing will come: true.
 func (w *watcher) begin(ctx context.Context) (last bool) {
 	if !w.begun {
-		w.send(ctx, w.cluster.status(rundir.Beginning, nil))
+		w.send(ctx, w.cluster.status(beginning, nil))
 		w.begun = true
 	}
 	if w.cluster.l.nobodyLaunches(w.cluster.run.Name) {
-		if how, _, err := w.cluster.run.Life(); err == nil && how == rundir.Beginning && !w.cluster.run.IsHere() {
+		if how, _, err := w.cluster.run.Life(); err == nil && how == beginning && !w.cluster.run.IsHere() {
 			w.send(ctx, w.cluster.dead(nil))
 			return true
 		}
@@ -96,7 +95,7 @@ func (c *cluster) dead(st *runstate.State) launcher.Status {
 	if !c.run.Files.Committed() {
 		return due(c.vanished(), runstate.GivenUp())
 	}
-	return due(c.status(rundir.Ended, c.concluded(st, lost())), lost())
+	return due(c.status(ended, c.concluded(st, lost())), lost())
 }
 
 // due is a status that asks for its end.
@@ -116,7 +115,7 @@ func (w *watcher) sendConcluded(ctx context.Context) bool {
 
 // left is the status of a cluster of which processes are left after the result.
 func (c *cluster) left(st *runstate.State) launcher.Status {
-	s := c.status(rundir.Ended, st)
+	s := c.status(ended, st)
 	s.Phase, s.Exit, s.Reason = runstate.Draining, nil, runstate.Reason{Code: "ProcessesLeft", Message: "it has ended, and processes of it still run"}
 	return due(s, runstate.Verdict{Cause: st.Exit.Cause, Message: s.Reason.Message})
 }
@@ -136,7 +135,7 @@ func (w *watcher) follow(ctx context.Context, st *runstate.State) {
 		}
 		w.sendState(ctx, next)
 	}
-	if how, st, err := w.cluster.run.Life(); err == nil && how == rundir.Living && st.Exit == nil && ctx.Err() == nil {
+	if how, st, err := w.cluster.run.Life(); err == nil && how == living && st.Exit == nil && ctx.Err() == nil {
 		w.unreachable(ctx, st, "the keeper does not answer")
 	} else {
 		sleep.For(ctx, lookEvery) // its state is final: it ends within milliseconds
@@ -147,13 +146,13 @@ func (w *watcher) follow(ctx context.Context, st *runstate.State) {
 func (w *watcher) sendState(ctx context.Context, st *runstate.State) {
 	if st.Revision > w.last && st.Exit == nil {
 		w.last = st.Revision
-		w.send(ctx, w.cluster.status(rundir.Living, st))
+		w.send(ctx, w.cluster.status(living, st))
 	}
 }
 
 // unreachable sends a status with the error, and waits a moment before the next try.
 func (w *watcher) unreachable(ctx context.Context, st *runstate.State, why string) {
-	s := w.cluster.status(rundir.Living, st)
+	s := w.cluster.status(living, st)
 	s.Unreachable = why
 	w.send(ctx, s)
 	sleep.For(ctx, time.Second)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/filelock"
+	"github.com/rayctl/rayctl/launcher/sharedfile"
 )
 
 // UnusedFor is how long an environment that may be wanted again is kept without being used.
@@ -85,7 +85,7 @@ func size(dir string) (n int64) {
 
 // collect removes one environment if there is a reason, which it returns.
 func collect(dir string, dryRun bool, unused time.Duration) (string, error) {
-	lock, err := filelock.Try(dir + ".lock")
+	lock, err := sharedfile.Try(dir + ".lock")
 	if err != nil || lock == nil { // somebody is making it
 		return "", err
 	}

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/rayctl/rayctl/launcher/filelock"
+	"github.com/rayctl/rayctl/launcher/sharedfile"
 	"github.com/rayctl/rayctl/launcher/spec/clientfiles"
 )
 
@@ -25,7 +25,7 @@ func (in installation) grow(ctx context.Context) (bool, error) {
 	if base == "" {
 		return false, nil
 	}
-	held, err := filelock.Acquire(ctx, base+".lock") // nobody removes it meanwhile
+	held, err := sharedfile.Acquire(ctx, base+".lock") // nobody removes it meanwhile
 	if ctx.Err() != nil {
 		return false, in.interrupted(ctx)
 	}

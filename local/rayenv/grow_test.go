@@ -135,7 +135,7 @@ func TestKeptPython(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", "")
-	m := managed{dir: dir, python: real, requirements: []string{"ray"}, lock: lockOf(DefaultVersion)}
+	m := managed{dir: dir, python: real, requirements: []string{"ray"}, lock: lockOf(defaultVersion)}
 	if err := m.note(false); err != nil { // without the lock
 		t.Fatal(err)
 	}

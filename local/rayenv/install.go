@@ -22,6 +22,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec/clientfiles"
+	"github.com/rayctl/rayctl/local/uvtool"
 )
 
 // make builds the environment from nothing. The children inherit the lock: if this process is killed, nobody else begins
@@ -34,6 +35,9 @@ func (m managed) make(ctx context.Context, lock *os.File) error {
 	m.progress(fmt.Sprintf("making a Python environment with %s (once; kept in %s)", shown(m.requirements), m.dir))
 	tool := m.installer(ctx)
 	in := installation{managed: m, lockFile: lock, tool: tool}
+	if tool.Path != "" {
+		in.cache, in.detail = cacheOf(ctx, tool), oneAtATime(m.detail)
+	}
 	fromLock, err := in.install(ctx)
 	if err != nil {
 		return err
@@ -43,6 +47,18 @@ func (m managed) make(ctx context.Context, lock *os.File) error {
 	}
 	m.progress("made the Python environment in " + launcher.Human(time.Since(begun).Seconds()))
 	return nil
+}
+
+// installer is uv, unless the user forbids it or it cannot be brought: then pip installs, and the user is told why.
+func (m managed) installer(ctx context.Context) uvtool.Tool {
+	if !m.uv {
+		return uvtool.Tool{}
+	}
+	tool, err := uvtool.Source{Python: m.python.Path, CacheDir: m.cacheDir, Progress: m.progress}.Get(ctx)
+	if err != nil && ctx.Err() == nil {
+		m.progress(fmt.Sprintf("pip installs, which takes longer than uv: %v", err))
+	}
+	return tool
 }
 
 // empty makes the directory anew.
@@ -76,7 +92,8 @@ func (m managed) note(fromLock bool) error {
 type installation struct {
 	managed
 	lockFile *os.File
-	tool     installer
+	tool     uvtool.Tool
+	cache    string // of uv, where what it fetches can be counted; "": not known
 }
 
 // Files in an environment, which show what was asked for.
@@ -120,7 +137,7 @@ func (in installation) fresh(ctx context.Context) (fromLock bool, err error) {
 // venv is the command that makes the virtual environment, which has pip. -I keeps PYTHONPATH and the user's site packages out; pip's and uv's own variables (PIP_*,
 // UV_*, proxies) count.
 func (in installation) venv() []string {
-	if uv := in.tool.path; uv != "" {
+	if uv := in.tool.Path; uv != "" {
 		return []string{uv, "venv", "--no-project", "--allow-existing", "--seed", "--python", in.from(), in.dir}
 	}
 	return []string{in.python.Path, "-I", "-m", "venv", in.dir}
@@ -149,14 +166,18 @@ func (in installation) packages(ctx context.Context, name, lines string, options
 		return writeFailed(in.dir, err)
 	}
 	argv := []string{interpreterIn(in.dir), "-I", "-m", "pip", "install", "--no-input", "--progress-bar=off"}
-	if uv := in.tool.path; uv != "" {
+	if uv := in.tool.Path; uv != "" {
 		argv = []string{uv, "pip", "install", "--python", interpreterIn(in.dir)}
-		if os.Getenv("PYTHONDONTWRITEBYTECODE") != "" { // as in many containers: each of a node's processes would compile Ray anew, at each start. pip compiles by itself
+		if compiles() {
 			argv = append(argv, "--compile-bytecode")
 		}
 	}
 	return in.run(ctx, slices.Concat(argv, options, []string{"-r", file}))
 }
+
+// compiles reports whether uv is to compile modules: where Python keeps nothing that it compiles, as in many containers, each of a node's processes would compile Ray
+// anew, at each start. pip compiles by itself.
+func compiles() bool { return os.Getenv("PYTHONDONTWRITEBYTECODE") != "" }
 
 // withProjects are the wanted lines, those of uv.lock files replaced by the requirements that uv exports from them.
 func (in installation) withProjects(ctx context.Context) ([]string, error) {
@@ -167,11 +188,11 @@ func (in installation) withProjects(ctx context.Context) ([]string, error) {
 			continue
 		}
 		lock := named.File
-		if in.tool.path == "" {
+		if in.tool.Path == "" {
 			return nil, launcher.Fail(runstate.CodeConfig, nil, "allow uv (local.uv), or write requirements with `uv export -o requirements.txt` and give these", "only uv can install %s, and pip installs here", lock)
 		}
 		file := filepath.Join(in.dir, projectFile)
-		argv := []string{in.tool.path, "export", "--quiet", "--frozen", "--no-emit-project", "--no-dev", "--no-header", "--python", in.from(), "--project", filepath.Dir(lock), "--output-file", file}
+		argv := []string{in.tool.Path, "export", "--quiet", "--frozen", "--no-emit-project", "--no-dev", "--no-header", "--python", in.from(), "--project", filepath.Dir(lock), "--output-file", file}
 		if err := in.run(ctx, argv); err != nil {
 			return nil, err
 		}
@@ -219,7 +240,7 @@ func (in installation) run(ctx context.Context, argv []string) error {
 	if err == nil || ctx.Err() != nil {
 		return in.explain(ctx, why, err)
 	}
-	if in.tool.path == argv[0] && unreachable.MatchString(why) {
+	if in.tool.Path == argv[0] && unreachable.MatchString(why) {
 		if _, again := in.step(ctx, append(slices.Clone(argv), "--offline")); again == nil {
 			in.detail("the package index cannot be reached: installed from uv's cache")
 			return nil
@@ -234,14 +255,16 @@ var unreachable = regexp.MustCompile(`(?i)error sending request|Request failed a
 // step runs one command with the tool's variables beside the user's, reports its progress, and returns the reason of its failure as far as the command gave one.
 func (in installation) step(ctx context.Context, argv []string) (string, error) {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Env = append(os.Environ(), in.tool.env...)
+	cmd.Env = append(os.Environ(), in.tool.Env...)
 	cmd.ExtraFiles = []*os.File{in.lockFile}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // pip's children end with it
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	r, w := io.Pipe()
 	cmd.Stdout, cmd.Stderr = w, w
 	said := make(chan string)
-	go func() { said <- in.listen(r) }()
+	arrived := newArrivals(in.cache, in.detail)
+	defer arrived.end()
+	go func() { said <- in.listen(r, arrived.heard) }()
 	err := cmd.Run()
 	_ = w.Close() // never fails (io.PipeWriter)
 	return <-said, err
@@ -284,14 +307,15 @@ func (in installation) ofTheUser(why string) string {
 	return why + source(why, in.requirements)
 }
 
-// listen passes progress on and returns the installer's own reason of a failure, as far as it gave one.
-func (m managed) listen(r io.Reader) string {
+// listen passes each line and the progress on, and returns the installer's own reason of a failure, as far as it gave one.
+func (m managed) listen(r io.Reader, heard func(line string)) string {
 	var failed reason
 	lines := bufio.NewReader(r)
 	for {
 		line, err := lines.ReadString('\n')
 		if line = strings.TrimSpace(line); line != "" {
 			failed.add(line)
+			heard(line)
 			if text := condense(line); text != "" {
 				m.detail(text)
 			}
@@ -337,18 +361,22 @@ func (r *reason) String() string {
 }
 
 var (
-	downloading = regexp.MustCompile(`^Downloading (?:.*/)?([^/ ]+?)(?:-py[23][^ ]*|-cp[^ ]*)?(?:\.whl|\.tar\.gz)?(?:\.metadata)? (\(.*\))$`)
+	downloading = regexp.MustCompile(`^Downloading (?:.*/)?([^/ ]+?)(?:-py[23][^ ]*|-cp[^ ]*)?(?:\.whl|\.tar\.gz)?(?:\.metadata)? \(([0-9.]+) ?(.*)\)$`)
 	installing  = regexp.MustCompile(`^Installing collected packages: (.*)$`)
+	uvInstalled = regexp.MustCompile(`^Installed \d+ packages?`)
 	uvSteps     = regexp.MustCompile(`^(Resolved|Prepared|Installed) \d+ packages?`)
 )
 
 // condense turns a line of pip's or uv's output into progress for the user; "": it is none.
 func condense(line string) string {
 	if m := downloading.FindStringSubmatch(line); m != nil && !strings.Contains(line, ".metadata ") {
-		return "downloading " + m[1] + " " + m[2]
+		return fmt.Sprintf("downloading %s (%s %s)", m[1], m[2], m[3])
 	}
 	if m := installing.FindStringSubmatch(line); m != nil {
 		return fmt.Sprintf("installing %d packages", strings.Count(m[1], ",")+1)
+	}
+	if m := uvInstalled.FindString(line); m != "" && compiles() {
+		return strings.ToLower(m[:1]) + m[1:] + ", compiling their modules"
 	}
 	if uvSteps.MatchString(line) {
 		return strings.ToLower(line[:1]) + line[1:]

@@ -19,7 +19,7 @@ import (
 func TestLocks(t *testing.T) {
 	t.Parallel()
 	pinned := regexp.MustCompile(`^[a-z0-9-]+==\S+( ; .*)? \\$`)
-	for _, version := range []string{DefaultVersion, raytest.Ray260, raytest.Ray252, raytest.Ray249, raytest.Ray240, raytest.Ray29} {
+	for _, version := range []string{defaultVersion, raytest.Ray260, raytest.Ray252, raytest.Ray249, raytest.Ray240, raytest.Ray29} {
 		lock := lockOf(version)
 		if !strings.Contains("\n"+lock, "\nray=="+version+" \\\n    --hash=sha256:") {
 			t.Errorf("Ray %s has no lock: scripts/locks.sh UV %s", version, version)
@@ -173,7 +173,7 @@ func TestRayOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line, want := range map[string]string{
-		"ray[tune]==2.49.2  # r.txt:3": "2.49.2", "ray == 2.49.2": "2.49.2", "ray==2.49.2 --hash=sha256:00": "2.49.2", "ray>=2.49": DefaultVersion, "ray-x==1": DefaultVersion,
+		"ray[tune]==2.49.2  # r.txt:3": "2.49.2", "ray == 2.49.2": "2.49.2", "ray==2.49.2 --hash=sha256:00": "2.49.2", "ray>=2.49": defaultVersion, "ray-x==1": defaultVersion,
 		"-r " + lock + "  # 0123456789ab": "2.49.2",
 	} {
 		o := Options{Packages: []string{"six", line}}
@@ -201,8 +201,8 @@ func TestUvLock(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "pyproject.toml"), []byte(project), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	lock := exec.Command(tool.path, "lock", "--directory", dir)
-	lock.Env = append(os.Environ(), tool.env...)
+	lock := exec.Command(tool.Path, "lock", "--directory", dir)
+	lock.Env = append(os.Environ(), tool.Env...)
 	if out, err := lock.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

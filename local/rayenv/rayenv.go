@@ -14,20 +14,20 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/filelock"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/sharedfile"
 	"github.com/rayctl/rayctl/launcher/spec/clientfiles"
 	"github.com/rayctl/rayctl/launcher/trust"
 )
 
-// DefaultVersion is the newest Ray that rayctl was tested with.
-const DefaultVersion = "2.60.0"
+// defaultVersion is the newest Ray that rayctl was tested with.
+const defaultVersion = "2.60.0"
 
 // Options are those of the wanted environment.
 type Options struct {
 	// Python is the user's interpreter or the directory of a virtual environment; empty: rayctl makes one.
 	Python string
-	// Version of Ray: asserted of the user's Python, installed otherwise. Empty: what Python has, or DefaultVersion.
+	// Version of Ray: asserted of the user's Python, installed otherwise. Empty: what Python has, or defaultVersion.
 	Version string
 	// Packages are installed beside Ray: lines of requirements as clientfiles.Environment makes them. An error with Python. Where Version is empty, the Ray that they
 	// pin counts.
@@ -146,7 +146,7 @@ func (o Options) made() string {
 
 func (o Options) version() string {
 	pinned, _ := rayOf(o.Packages)
-	return cmp.Or(o.Version, pinned, DefaultVersion)
+	return cmp.Or(o.Version, pinned, defaultVersion)
 }
 
 // sameRay refuses packages that pin another Ray than the wanted one.
@@ -224,14 +224,14 @@ func (m managed) ensure(ctx context.Context) error {
 	return nil
 }
 
-func (m managed) acquire(ctx context.Context) (*filelock.Lock, error) {
+func (m managed) acquire(ctx context.Context) (*sharedfile.Lock, error) {
 	if err := trust.MakeDir(filepath.Dir(m.dir)); err != nil {
 		return nil, writeFailed(m.dir, err)
 	}
-	lock, err := filelock.Try(m.dir + ".lock")
+	lock, err := sharedfile.Try(m.dir + ".lock")
 	if err == nil && lock == nil {
 		m.progress("another rayctl installs " + m.requirements[0] + "; waiting for it")
-		lock, err = filelock.Acquire(ctx, m.dir+".lock")
+		lock, err = sharedfile.Acquire(ctx, m.dir+".lock")
 	}
 	if ctx.Err() != nil {
 		return nil, launcher.Fail(runstate.CodeInterrupted, ctx.Err(), "", "interrupted while installing %s", m.requirements[0])

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/local/uvtool"
 	"github.com/rayctl/rayctl/test/raytest"
 )
 
@@ -206,7 +207,7 @@ func TestBringsUv(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg, err := os.ReadFile(filepath.Join(m.dir, "pyvenv.cfg"))
-	if err != nil || !strings.Contains(string(cfg), "uv = "+uvVersion) {
+	if err != nil || !strings.Contains(string(cfg), "uv = "+uvtool.Version) {
 		t.Errorf("not made by the uv that rayctl brings: %v, pyvenv.cfg:\n%s", err, cfg)
 	}
 	if out, err := exec.Command(interpreterIn(m.dir), "-m", "pip", "--version").CombinedOutput(); err != nil {
@@ -228,58 +229,19 @@ func TestUvIsNotToBeHad(t *testing.T) {
 	t.Run("no index", func(t *testing.T) {
 		t.Setenv("PIP_NO_INDEX", "1")
 		t.Setenv("PIP_FIND_LINKS", dir)
-		if tool := m.installer(t.Context()); tool.path != "" || !strings.Contains(strings.Join(notes, "\n"), "pip installs, which takes longer than uv: uv "+uvVersion+" cannot be fetched: ") {
+		if tool := m.installer(t.Context()); tool.Path != "" || !strings.Contains(strings.Join(notes, "\n"), "pip installs, which takes longer than uv: uv "+uvtool.Version+" cannot be fetched: ") {
 			t.Errorf("%+v, notes %q", tool, notes)
 		}
 	})
 	t.Run("a setting that uv has not", func(t *testing.T) {
 		t.Setenv("PIP_NO_BINARY", "numpy")
-		if tool := m.installer(t.Context()); tool.path != "" || !strings.Contains(strings.Join(notes, "\n"), "uv has no setting like pip's no-binary") {
+		if tool := m.installer(t.Context()); tool.Path != "" || !strings.Contains(strings.Join(notes, "\n"), "uv has no setting like pip's no-binary") {
 			t.Errorf("%+v, notes %q", tool, notes)
 		}
 	})
 	m.uv = false
-	if tool := m.installer(t.Context()); tool.path != "" {
+	if tool := m.installer(t.Context()); tool.Path != "" {
 		t.Errorf("forbidden: %+v", tool)
-	}
-}
-
-// TestAnotherWheel: what the index gives under uv's name is run only if it is what PyPI has.
-func TestAnotherWheel(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	wheel, program := filepath.Join(dir, "uv.whl"), filepath.Join(dir, "uv")
-	if err := os.WriteFile(wheel, []byte("something else"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := unpackUv(wheel, program, uvWheels); err == nil || !strings.Contains(err.Error(), "has another uv.whl than PyPI") {
-		t.Errorf("got %v", err)
-	}
-	if _, err := os.Stat(program); err == nil {
-		t.Error("the program was unpacked")
-	}
-}
-
-func TestUvVariables(t *testing.T) {
-	t.Parallel()
-	none := func(string) (string, bool) { return "", false }
-	for name, test := range map[string]struct {
-		settings map[string]string
-		lookup   func(string) (string, bool)
-		want     []string
-	}{
-		"none":  {nil, none, nil},
-		"index": {map[string]string{"index-url": "https://u:p@a/simple", "retries": "3", "cert": "/c"}, none, []string{"SSL_CERT_FILE=/c", "UV_DEFAULT_INDEX=https://u:p@a/simple"}},
-		"lists": {map[string]string{"extra-index-url": "\nhttps://b\nhttps://c", "find-links": "/w https://d"}, none,
-			[]string{"UV_INDEX=https://b https://c", "UV_INDEX_STRATEGY=unsafe-best-match", "UV_FIND_LINKS=/w,https://d"}},
-		"the user's": {map[string]string{"index-url": "https://a"}, func(name string) (string, bool) { return "x", name == "UV_DEFAULT_INDEX" }, nil},
-	} {
-		if got, err := uvVariables(test.settings, test.lookup); err != nil || !slices.Equal(got, test.want) {
-			t.Errorf("%s: %q, %v", name, got, err)
-		}
-	}
-	if _, err := uvVariables(map[string]string{"only-binary": ":all:"}, none); err == nil {
-		t.Error("a setting that uv has not was dropped")
 	}
 }
 
@@ -292,7 +254,7 @@ func TestRealRay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if env.Version != DefaultVersion || !strings.HasPrefix(env.Dir, o.CacheDir) || filepath.Dir(filepath.Dir(planned.Python)) == "" {
+	if env.Version != defaultVersion || !strings.HasPrefix(env.Dir, o.CacheDir) || filepath.Dir(filepath.Dir(planned.Python)) == "" {
 		t.Errorf("got %+v, planned %+v", env, planned)
 	}
 	again, err := Ensure(t.Context(), o)
@@ -300,7 +262,7 @@ func TestRealRay(t *testing.T) {
 		t.Errorf("again: %+v, %v, planned %+v", again, err, Planned(o))
 	}
 	out, err := exec.Command(env.Python, "-m", "ray.scripts.scripts", "--version").CombinedOutput()
-	if err != nil || !strings.Contains(string(out), DefaultVersion) {
+	if err != nil || !strings.Contains(string(out), defaultVersion) {
 		t.Errorf("%v: %s", err, out)
 	}
 }
@@ -404,9 +366,10 @@ func TestSupportedBy(t *testing.T) {
 
 func TestCondense(t *testing.T) {
 	for line, want := range map[string]string{ // as pip 23 to 25 and uv print them
-		"Downloading ray-2.60.0-cp311-cp311-manylinux2014_x86_64.whl (72.1 MB)":                 "downloading ray-2.60.0 (72.1 MB)",
-		"Downloading https://pypi/packages/aa/six-1.16.0-py2.py3-none-any.whl (11 kB)":          "downloading six-1.16.0 (11 kB)",
-		"Downloading ray-2.60.0-cp311-cp311-manylinux2014_x86_64.whl.metadata (20 kB)":          "",
+		"Downloading ray-2.60.0-cp311-cp311-manylinux2014_x86_64.whl (72.1 MB)":        "downloading ray-2.60.0 (72.1 MB)",
+		"Downloading https://pypi/packages/aa/six-1.16.0-py2.py3-none-any.whl (11 kB)": "downloading six-1.16.0 (11 kB)",
+		"Downloading ray-2.60.0-cp311-cp311-manylinux2014_x86_64.whl.metadata (20 kB)": "",
+		"Downloading ray (75.6MiB)":                                                             "downloading ray (75.6 MiB)",
 		"Installing collected packages: six, ray":                                               "installing 2 packages",
 		"Resolved 41 packages in 120ms":                                                         "resolved 41 packages in 120ms",
 		"Requirement already satisfied: pip in ./lib":                                           "",

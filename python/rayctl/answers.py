@@ -23,13 +23,13 @@ class Prepare(TypedDict):
 
 
 class ExitAlways(TypedDict):
-    # OriginDriver, OriginPrepare: the program's own code; OriginRayctl: one of the Code constants
+    # OriginDriver, OriginPrepare: Code is the program's own exit code; OriginRayctl: Code is one of the Code constants
     origin: str
     # one of Causes
     cause: str
     # what `rayctl run` exits with
     code: int
-    # that ended the driver, or job.prepare
+    # the signal that ended the driver or job.prepare
     signal: Optional[int]
     message: str
     # the same command may succeed if repeated
@@ -141,11 +141,16 @@ class Attempt(AttemptAlways, total=False):
     figures: Dict[str, float]
 
 
-class Submission(TypedDict):
+class SubmissionAlways(TypedDict):
     submissionId: str
     state: str
     entrypoint: str
     startTime: Optional[str]
+
+
+class Submission(SubmissionAlways, total=False):
+    # of one that is PENDING, in words
+    waitsFor: str
 
 
 class EndedSubmissions(TypedDict):
@@ -351,7 +356,7 @@ class ApplicationAlways(TypedDict):
 
 class Application(ApplicationAlways, total=False):
     message: str
-    # URL is where this machine reaches it, on another machine than the head's through `rayctl port-forward`; "": it answers no HTTP requests.
+    # URL is where this machine reaches it: directly if the head is on this machine, else only while `rayctl port-forward` runs with the same local port. "": it answers no HTTP requests.
     url: str
 
 
@@ -375,6 +380,8 @@ class StatusAlways(TypedDict):
 class Status(StatusAlways, total=False):
     owner: str
     labels: Dict[str, str]
+    # Uncommitted: its client has not finished the launch, so it runs nothing; if that client has died, it never will.
+    uncommitted: bool
     # List only: another user's cluster, where a launcher lists those of several users
     theirs: bool
     specHash: str

@@ -1,6 +1,6 @@
 """The errors that calls of rayctl raise."""
 
-from typing import Optional
+from typing import Dict, Optional, Type
 
 from rayctl.answers import Receipt
 
@@ -11,7 +11,12 @@ class RayctlError(Exception):
     code: its exit code; docs/exit-codes.md has all of them.
     sentence: what is wrong and why, in one sentence, without the next step.
     next_step: what to do about it; "" where rayctl knows none.
+    receipt: the account of the run that ended so, with durations in seconds; None where no run has ended.
+    output: the driver's output, byte for byte, as far as it was captured; b"" where there is none.
     """
+
+    receipt: Optional[Receipt] = None
+    output: bytes = b""
 
     def __init__(self, code: int, sentence: str, next_step: str = "") -> None:
         super().__init__(sentence + ": " + next_step if next_step else sentence)
@@ -53,16 +58,10 @@ class LimitError(RayctlError):
 
 
 class RunFailed(RayctlError):
-    """A run or a job that ended with another exit code than 0, the driver's own or 130 for an end that somebody asked for.
-
-    receipt: the account of a run; None for a job of a cluster.
-    output: the driver's output, as far as it was captured.
-    """
-
-    def __init__(self, code: int, sentence: str, next_step: str = "", receipt: Optional[Receipt] = None, output: bytes = b"") -> None:
-        super().__init__(code, sentence, next_step)
-        self.receipt = receipt
-        self.output = output
+    """A run or a job that ended with another exit code than 0: the driver's own, or 130 where somebody ended it. receipt is None for a job of a cluster."""
 
 
-KINDS = {64: UsageError, 65: SpecError, 69: UnreachableError, 73: StartError, 75: StartError, 76: LostError, 77: PermissionDenied, 78: ConfigError, 79: LimitError, 124: LimitError}
+KINDS: Dict[int, Type[RayctlError]] = {
+    64: UsageError, 65: SpecError, 69: UnreachableError, 73: StartError, 75: StartError, 76: LostError, 77: PermissionDenied, 78: ConfigError, 79: LimitError,
+    124: LimitError,
+}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/wholefile"
+	"github.com/rayctl/rayctl/launcher/sharedfile"
 )
 
 // A proxy before slurmrestd may ask for an hour's patience (Retry-After, RFC 9110, 10.2.3), and what slurm.restUrl names by mistake may never end.
@@ -27,7 +27,7 @@ func TestAnswersOfOthers(t *testing.T) {
 	}))
 	defer server.Close()
 	token := filepath.Join(t.TempDir(), "token")
-	if err := wholefile.Write(token, []byte("a.b.c"), 0o600); err != nil {
+	if err := sharedfile.Write(token, []byte("a.b.c"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, err := NewREST(server.URL, token).Jobs(t.Context())
@@ -66,5 +66,33 @@ func TestConnectionCut(t *testing.T) {
 	_, err := Commands{Runner: r}.Submit(t.Context(), Batch{File: "job.sh"})
 	if !Away(err) || err.Error() != "sbatch: no answer (exit status 255)" || r.ran != 1 {
 		t.Errorf("%v after %d commands", err, r.ran)
+	}
+}
+
+// registering is a controller whose nodes register between a refusal and the question for those that have not: as often as refusals says it refuses a request.
+type registering struct{ asked, refusals int }
+
+func (*registering) String() string { return "login" }
+
+func (r *registering) Command(ctx context.Context, argv ...string) *exec.Cmd {
+	if !strings.Contains(strings.Join(argv, " "), "--test-only") {
+		return exec.CommandContext(ctx, argv[0], append(argv[1:3:3], argv[3], "true")...) // sinfo: no node is unknown
+	}
+	r.asked++
+	answer := "echo 'sbatch: Job 39 to start at 1795253221 using 2 processors on nodes node[1-2] in partition main' >&2"
+	if r.asked <= r.refusals {
+		answer = "echo 'allocation failure: Requested node configuration is not available' >&2; exit 1"
+	}
+	return exec.CommandContext(ctx, argv[0], append(argv[1:3:3], argv[3], "sh", "-c", answer)...)
+}
+
+func TestNodesRegister(t *testing.T) {
+	r := &registering{refusals: 1}
+	if start, err := (Commands{Runner: r}).PlannedStart(t.Context(), Batch{File: "job.sh"}); err != nil || start.Unix() != 1795253221 {
+		t.Errorf("nodes that have registered since: %s, %v", start, err)
+	}
+	r = &registering{refusals: 3}
+	if _, err := (Commands{Runner: r}).PlannedStart(t.Context(), Batch{File: "job.sh"}); err == nil || r.asked != 2 {
+		t.Errorf("nodes that no file describes: %v after %d questions", err, r.asked)
 	}
 }

@@ -59,7 +59,7 @@ func runBoth(ctx context.Context, limit time.Duration, r remote.Runner, argv ...
 	if err != nil {
 		failed := &CommandError{name: commandOf(argv), Said: remote.Complaint(&said), Err: err}
 		if unanswered(failed) {
-			failed.Err = fmt.Errorf("%w (%w)", ErrAway, err)
+			failed.Err = fmt.Errorf("%w (%w)", errAway, err)
 		}
 		err = failed
 	}
@@ -216,14 +216,19 @@ const (
 
 // PlannedStart implements Controller.
 func (c Commands) PlannedStart(ctx context.Context, b Batch) (time.Time, error) {
-	for until := time.Now().Add(nodesTime); ; sleep.For(ctx, nodesEvery) {
+	known := false
+	for until := time.Now().Add(nodesTime); ; {
 		_, said, err := runBoth(ctx, commandTime, c.Runner, c.asking("sbatch", "--test-only", b.File)...)
 		if err == nil {
 			return plannedStart(said), nil
 		}
-		if !strings.Contains(err.Error(), noSuchNode) || ctx.Err() != nil || time.Now().After(until) || !c.nodesUnknown(ctx) {
+		if !strings.Contains(err.Error(), noSuchNode) || ctx.Err() != nil || time.Now().After(until) || known {
 			return time.Time{}, err
 		}
+		if known = !c.nodesUnknown(ctx); known { // they may have registered since the refusal
+			continue
+		}
+		sleep.For(ctx, nodesEvery)
 	}
 }
 

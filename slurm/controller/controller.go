@@ -1,3 +1,4 @@
+// Package controller makes requests to Slurm's controller, by its commands or slurmrestd, and shares the answers among all who watch clusters.
 package controller
 
 import (
@@ -53,7 +54,7 @@ type Batch struct {
 type CommandError struct {
 	name string
 	Said string // its last words
-	Err  error  // ErrAway if it may have worked
+	Err  error  // errAway if it may have worked
 }
 
 func (e *CommandError) Error() string {
@@ -65,8 +66,8 @@ func (e *CommandError) Error() string {
 
 func (e *CommandError) Unwrap() error { return e.Err }
 
-// ErrAway is the error of a request that got no answer from the controller or from the connection to it: it may have been carried out.
-var ErrAway = errors.New("no answer")
+// errAway is the error of a request that got no answer from the controller or from the connection to it: it may have been carried out.
+var errAway = errors.New("no answer")
 
 // Away reports whether a request failed without an answer, so that it may have been carried out.
-func Away(err error) bool { return errors.Is(err, ErrAway) || errors.Is(err, remote.ErrCut) }
+func Away(err error) bool { return errors.Is(err, errAway) || errors.Is(err, remote.ErrCut) }

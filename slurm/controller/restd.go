@@ -59,7 +59,7 @@ func (r *REST) Submit(ctx context.Context, b Batch) (int, error) {
 		ID number `json:"job_id"`
 	}
 	if err := json.Unmarshal(answer, &reply); err != nil || reply.ID == 0 {
-		return 0, &CommandError{name: "slurmrestd", Said: "slurmrestd's answer has no job id", Err: errors.Join(ErrAway, err)}
+		return 0, &CommandError{name: "slurmrestd", Said: "slurmrestd's answer has no job id", Err: errors.Join(errAway, err)}
 	}
 	return int(reply.ID), nil
 }
@@ -172,7 +172,7 @@ func (r *REST) Version(ctx context.Context) (string, error) {
 		}
 	}
 	if err == nil {
-		err = &CommandError{name: "slurmrestd", Said: "Unable to contact slurm controller", Err: ErrAway}
+		err = &CommandError{name: "slurmrestd", Said: "Unable to contact slurm controller", Err: errAway}
 	}
 	return "", err
 }

@@ -151,11 +151,11 @@ func (r *REST) send(ctx context.Context, method, path string, request any) (stat
 	}
 	resp, err := r.http.Do(req)
 	if err != nil {
-		return 0, nil, &CommandError{name: "slurmrestd", Err: errors.Join(ErrAway, errors.Unwrap(err))} // another part of the message has the URL
+		return 0, nil, &CommandError{name: "slurmrestd", Err: errors.Join(errAway, errors.Unwrap(err))} // another part of the message has the URL
 	}
 	defer resp.Body.Close()
 	if answer, err = io.ReadAll(io.LimitReader(resp.Body, answerSize+1)); err != nil {
-		return resp.StatusCode, nil, &CommandError{name: "slurmrestd", Err: errors.Join(ErrAway, err)}
+		return resp.StatusCode, nil, &CommandError{name: "slurmrestd", Err: errors.Join(errAway, err)}
 	}
 	if len(answer) > answerSize {
 		return resp.StatusCode, nil, launcher.Fail(runstate.CodeUnreachable, nil, "check slurm.restUrl", "the answer of %s is too long: it has more than %d MiB", r.url, answerSize>>20)
@@ -207,7 +207,7 @@ func (r *REST) refusal(status int, answer []byte) error {
 	failed := &CommandError{name: "slurmrestd", Said: said, Err: fmt.Errorf("HTTP status %d", status)}
 	// 22.05 does not distinguish a controller that does not answer from a wrong token.
 	if status >= http.StatusBadGateway || number == errnoUnspecified && status == http.StatusInternalServerError {
-		failed.Err = errors.Join(ErrAway, failed.Err)
+		failed.Err = errors.Join(errAway, failed.Err)
 	}
 	return failed
 }

@@ -13,18 +13,19 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// tokenVariable is the one that Slurm's own clients take their token from.
+// tokenVariable is the environment variable from which Slurm's own clients take their token.
 const tokenVariable = "SLURM_JWT"
 
 // token is a JSON web token of slurmrestd. Its text is never printed.
 type token struct {
 	text string
-	user string // whose it is
+	user string // the user whom the token names
 }
 
 var jwt = regexp.MustCompile(`^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$`)
 
-// readToken reads the token again: whoever renews it, renews the file.
+// readToken reads the token from the file, or from the variable if there is no file. Callers read it again for each request, because a renewed token replaces the
+// file.
 func readToken(file string) (token, error) {
 	text, where, err := os.Getenv(tokenVariable), "the variable "+tokenVariable, error(nil)
 	if file != "" {
@@ -34,12 +35,12 @@ func readToken(file string) (token, error) {
 		}
 	}
 	text = strings.TrimPrefix(strings.TrimSpace(text), tokenVariable+"=") // as `scontrol token` prints it
-	hint := "`scontrol token` on a login node makes one; put it into a file of mode 0600 and name that in slurm.restTokenFile"
+	hint := "make one with `scontrol token` on a login node, write it to a file of mode 0600, and set slurm.restTokenFile to that file"
 	if text == "" {
 		return token{}, launcher.Fail(runstate.CodeConfig, nil, hint, "there is no token for slurmrestd in %s", where)
 	}
 	if !jwt.MatchString(text) {
-		return token{}, launcher.Fail(runstate.CodeConfig, nil, hint, "what is in %s is not a JSON web token", where)
+		return token{}, launcher.Fail(runstate.CodeConfig, nil, hint, "%s does not have a JSON web token", where)
 	}
 	t := token{text: text}
 	claims := claimsOf(text)
@@ -49,7 +50,7 @@ func readToken(file string) (token, error) {
 		}
 	}
 	if end := time.Unix(int64(claims.Exp), 0); claims.Exp > 0 && time.Now().After(end) {
-		return token{}, launcher.Fail(runstate.CodePermission, nil, "`scontrol token` on a login node makes another", "the token for slurmrestd in %s expired at %s", where, launcher.Stamp(end))
+		return token{}, launcher.Fail(runstate.CodePermission, nil, "make another with `scontrol token` on a login node", "the token for slurmrestd in %s expired at %s", where, launcher.Stamp(end))
 	}
 	return t, nil
 }
@@ -70,7 +71,7 @@ func secretFile(name string) (string, error) {
 	return string(text), nil
 }
 
-// claims are those of slurmrestd's tokens (slurm/src/plugins/auth/jwt). Sites that issue their own tokens may use other claims.
+// claims are the claims of Slurm's tokens (slurm/src/plugins/auth/jwt): the user and the time of expiry. Sites that issue their own tokens may use other claims.
 type claims struct {
 	Sun string  `json:"sun"`
 	Exp float64 `json:"exp"`
@@ -80,7 +81,7 @@ type claims struct {
 func claimsOf(text string) (c claims) {
 	middle := strings.Split(text, ".")[1]
 	if payload, err := base64.RawURLEncoding.DecodeString(middle); err == nil {
-		_ = json.Unmarshal(payload, &c) // other kinds of tokens have no readable expiry
+		_ = json.Unmarshal(payload, &c) // of other kinds of tokens the expiry is not known
 	}
 	return c
 }

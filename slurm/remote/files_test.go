@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/test/oldpython"
+	"github.com/rayctl/rayctl/test/needs"
 )
 
 // onPython is a login node whose python3 is this one.
@@ -34,8 +34,8 @@ func (r onPython) Command(ctx context.Context, argv ...string) *exec.Cmd {
 func onEachPython(t *testing.T, run func(t *testing.T, r Runner)) {
 	t.Run("python3", func(t *testing.T) { run(t, Here{}) })
 	t.Run("3.6", func(t *testing.T) {
-		python, r := oldpython.Python36(t, ""), onPython{path: t.TempDir()}
-		if err := oldpython.As(python, r.path); err != nil {
+		python, r := needs.Python36(t, ""), onPython{path: t.TempDir()}
+		if err := needs.AsPython3(python, r.path); err != nil {
 			t.Fatal(err)
 		}
 		if out, err := r.Command(t.Context(), "sh", "-c", "python3 --version").Output(); err != nil || !bytes.HasPrefix(out, []byte("Python 3.6.")) {

@@ -145,6 +145,16 @@ func (r *Root) Room(ctx context.Context) error {
 // WriteFailed explains why the run's directory cannot be used.
 func (r *Run) WriteFailed(err error) error { return r.Root.writeFailed(r.Dir, err) }
 
+// host is the machine whose files these are; until Locate, what reaches it.
+func (r *Root) host() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, host, known := strings.Cut(r.owner, "@"); known {
+		return host
+	}
+	return r.config.Runner.String()
+}
+
 // writeFailed explains why a directory cannot be used.
 func (r *Root) writeFailed(dir string, err error) error {
 	var known *launcher.ExitError
@@ -153,7 +163,7 @@ func (r *Root) writeFailed(dir string, err error) error {
 	case errors.As(err, &known):
 		return err
 	case errors.As(err, &file) && (file.Errno == "ENOSPC" || file.Errno == "EDQUOT"):
-		return launcher.Fail(runstate.CodeStartFailed, err, "free some space, or set "+r.config.Option+" to another file system", "no space is left for %s", dir)
+		return launcher.Fail(runstate.CodeStartFailed, err, "free some space, or set "+r.config.Option+" to another file system", "no space is left for %s on %s", dir, r.host())
 	case errors.Is(err, fs.ErrPermission):
 		return launcher.Fail(runstate.CodePermission, err, "set "+r.config.Option+" to a directory you may write to", "not permitted to write %s: %v", dir, err)
 	case errors.As(err, &file):

@@ -16,7 +16,6 @@ import (
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
-	"github.com/rayctl/rayctl/templates"
 )
 
 // RoleCompanion is what the batch script of a companion job executes: a supervisor of one node, or those of a gang.
@@ -25,7 +24,7 @@ const RoleCompanion = "slurm-companion"
 // GangFile is what the batch script of an early head's gang is called in the run's directory.
 const GangFile = "gang.sh"
 
-var companionTemplate = template.Must(template.New("companion.sh").Parse(templates.CompanionScript))
+var companionTemplate = template.Must(template.New("companion.sh").Parse(companionScript))
 
 // HasCompanions reports whether a cluster may have jobs besides its own.
 func HasCompanions(s *spec.ClusterSpec) bool { return s.IsElastic() || s.Head.Early }

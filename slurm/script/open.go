@@ -5,13 +5,13 @@ import (
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
-// tokens is the first Ray that asks for a token.
-const tokens = "2.52.0"
+// firstWithTokens is the first version of Ray that asks its clients for a token.
+const firstWithTokens = "2.52.0"
 
-// Open describes who can connect to what in a cluster whose Ray, of the version that the file names, has no tokens; "" if it has, or if the file names none. With a token,
-// Ray and the keeper answer only to the user.
+// Open returns a sentence that says who else can connect to the cluster, for a cluster file whose ray.version has no tokens. It is "" if that version has tokens,
+// or if the file names no version. With a token, Ray and the keeper answer only to the user.
 func Open(s *spec.ClusterSpec) string {
-	if !s.HasOlderRay(tokens) {
+	if !s.HasOlderRay(firstWithTokens) {
 		return ""
 	}
 	why := "Ray " + s.Ray.Version + " has no tokens (2.52 and later have): "
@@ -24,12 +24,13 @@ func Open(s *spec.ClusterSpec) string {
 		"; the dashboard listens on the loopback address of the head's node, for the users of that node; a cluster of one node listens on loopback only"
 }
 
-// onLoopback reports whether nothing of a cluster without tokens listens on an address that other hosts reach: it has one node, and no need to.
+// onLoopback reports whether all parts of a cluster without tokens listen on the loopback address only: the cluster has one node, and slurm.expose does not ask
+// for the node's address.
 func onLoopback(s *spec.ClusterSpec) bool {
-	return s.HasOlderRay(tokens) && s.MostNodes() == 1 && slurmspec.Of(s).Expose != "node"
+	return s.HasOlderRay(firstWithTokens) && s.MostNodes() == 1 && slurmspec.Of(s).Expose != "node"
 }
 
-// advertise is the address of the head's node for the others: the node's own choice, or loopback.
+// advertise is the address under which other nodes reach the head's node. "auto": the node chooses it.
 func advertise(s *spec.ClusterSpec) string {
 	if onLoopback(s) {
 		return "127.0.0.1"

@@ -38,6 +38,5 @@ func (p Plan) QueueNote() string {
 	default:
 		why, next = "has no time limit", "set lifetime.max"
 	}
-	return "Slurm itself cannot apply lifetime.queue, because the job " + why + ": the `run` or `up` that waits for the job withdraws it, or the next launch, `rayctl gc` or " +
-		"`rayctl down`; if none of them runs, the job stays in the queue and ends as soon as it starts; so that Slurm withdraws it, " + next
+	return "lifetime.queue is applied by the `run` or `up` that waits for the job, not by Slurm itself: the job " + why + "; so that Slurm withdraws it, " + next
 }

@@ -22,7 +22,7 @@ func TestQueueLimit(t *testing.T) {
 		"the partition gives it": {change: func(*spec.ClusterSpec) {}, longest: 10 * time.Hour, deadline: "now+39610seconds"},
 		"preempted":              {change: func(s *spec.ClusterSpec) { *s.Job.Restarts.Preempted = units.Unlimited }, note: []string{"the job may be queued again", "withdraws it, set job.restarts"}},
 		"a node fails":           {change: func(s *spec.ClusterSpec) { s.Job.Restarts.NodeFailure = 1 }, note: []string{"the job may be queued again"}},
-		"no limit":               {change: func(s *spec.ClusterSpec) { s.Lifetime.Max = 0 }, note: []string{"the job has no time limit:", "withdraws it, set lifetime.max"}},
+		"no limit":               {change: func(s *spec.ClusterSpec) { s.Lifetime.Max = 0 }, note: []string{"the job has no time limit;", "withdraws it, set lifetime.max"}},
 		"neither": {change: func(s *spec.ClusterSpec) { *s.Job.Restarts.Preempted, s.Lifetime.Max = 1, 0 },
 			note: []string{"the job has no time limit and may be queued again", "set lifetime.max, and job.restarts"}},
 		"no queue limit": {change: func(s *spec.ClusterSpec) { s.Lifetime.Queue, s.Lifetime.Max = 0, 0 }},

@@ -1,4 +1,4 @@
-// Package script makes the batch script and the keeper's orders of a cluster from its cluster file. It reaches nothing.
+// Package script makes the batch script and the keeper's orders of a cluster from its cluster file. It connects to nothing.
 package script
 
 import (
@@ -16,7 +16,6 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
-	"github.com/rayctl/rayctl/templates"
 )
 
 // Roles of the keeper's program (keeper/__main__.py) that only Slurm has.
@@ -33,9 +32,10 @@ const (
 	RoleReach = "slurm-reach"
 )
 
-var scriptTemplate = template.Must(template.New(File).Parse(templates.BatchScript))
+var scriptTemplate = template.Must(template.New(File).Parse(batchScript))
 
-// Directives are the lines of one component of the cluster's job, without #SBATCH.
+// Directives are the options of sbatch for one component of the cluster's job, one on a line, without #SBATCH. first: c is the job's first component, which also
+// has the options of the whole job.
 func (p Plan) Directives(c Component, first bool) []string {
 	var own []string
 	if first {
@@ -44,7 +44,8 @@ func (p Plan) Directives(c Component, first bool) []string {
 	return p.directives(c, first && !p.Spec.Head.Early, own)
 }
 
-// directives are those that follow from the groups, with the job's own. licensed: the component may ask for licences.
+// directives are the options of one component: those that follow from its group, with own among them, the options of the whole job. licensed: the component may
+// ask for licences.
 func (p Plan) directives(c Component, licensed bool, own []string) []string {
 	r, group, size := c.Request, c.Request.Slurm, p.Size(c)
 	var out []string
@@ -63,7 +64,7 @@ func (p Plan) directives(c Component, licensed bool, own []string) []string {
 		out = append(out, "--exclusive")
 	}
 	add("--time", p.TimeLimit())
-	add("--clusters", p.Cluster) // without it Slurm gives a copy of the job to each cluster of the federation
+	add("--clusters", p.Cluster) // without it a federation puts a copy of the job on each of its clusters
 	out = append(out, own...)
 	for _, a := range p.ExtraArgs(c, licensed) {
 		out = append(out, quote(a))
@@ -71,7 +72,7 @@ func (p Plan) directives(c Component, licensed bool, own []string) []string {
 	return out
 }
 
-// Where are the options, with their values or "", of sbatch and srun by which a group chooses nodes and is admitted to them.
+// Where returns the options of sbatch and srun, each with its value or "", that decide which nodes a group can get and under which account and limits.
 func Where(g slurmspec.Group, constraint string) [][2]string {
 	return [][2]string{
 		{"--partition", g.Partition}, {"--account", g.Account}, {"--qos", g.QOS}, {"--reservation", g.Reservation}, {"--constraint", constraint},
@@ -79,8 +80,8 @@ func Where(g slurmspec.Group, constraint string) [][2]string {
 	}
 }
 
-// ExtraArgs are the component's slurm.extraArgs. Of a heterogeneous job only the first component may ask for licences; of a cluster with an early head its gang
-// does.
+// ExtraArgs are the component's slurm.extraArgs. first: the component may ask for licences. In a heterogeneous job that is only the first component; in a cluster
+// with an early head it is the gang's component, not the head's.
 func (p Plan) ExtraArgs(c Component, first bool) (out []string) {
 	for _, a := range c.Request.Slurm.ExtraArgs {
 		licences := strings.HasPrefix(a, "--licenses") || strings.HasPrefix(a, "-L")
@@ -91,16 +92,16 @@ func (p Plan) ExtraArgs(c Component, first bool) (out []string) {
 	return out
 }
 
-// Size returns how many tasks of which size there are, one for each worker. Slurm places the workers of a job of equal workers without GPUs, several on
-// a node where they fit. Otherwise each has a node of its own, of which others may have the rest: several tasks on a node of a heterogeneous job, or with GPUs of
-// their own, are beyond srun before 24.11.
+// Size returns the options for the number of tasks and for the size of each; a task is one worker. If all workers of the job are equal and have no GPUs, Slurm may
+// put several of them on a node. Otherwise each worker gets another node, whose rest other jobs may use: before 24.11, srun cannot start several tasks on a node
+// of a heterogeneous job, nor several tasks with their own GPUs.
 func (p Plan) Size(c Component) []string {
 	r := c.Request
 	var out []string
 	if r.CPUs > 0 {
 		out = []string{fmt.Sprintf("--cpus-per-task=%d", r.CPUs)}
 	}
-	if c.Nodes > 1 && p.placedBySlurm() { // not a companion job, whose group may be unlike these
+	if c.Nodes > 1 && p.placedBySlurm() { // c.Nodes is 1 in a companion job, whose group may differ from those that placedBySlurm looks at
 		if mebibytes, cpus := Megabytes(r.Memory), r.CPUs; mebibytes > 0 {
 			out = append(out, fmt.Sprintf("--mem-per-cpu=%dM", (mebibytes+cpus-1)/cpus))
 		}
@@ -112,16 +113,16 @@ func (p Plan) Size(c Component) []string {
 	return append([]string{fmt.Sprintf("--nodes=%d", c.Nodes), "--ntasks-per-node=1"}, out...)
 }
 
-// placedBySlurm reports whether a node may have several workers. A file that names nodes or requests whole ones gets one worker on each.
+// placedBySlurm reports whether Slurm may put several workers on a node. A cluster file that names nodes or requests whole nodes gets one worker on each.
 func (p Plan) placedBySlurm() bool {
 	all := p.Components()
-	if p.Spec.Head.Early { // whose own node is not the question
+	if p.Spec.Head.Early { // an early head has a job of its own: its node is not shared with workers
 		all = p.Gang()
 	}
 	return len(all) == 1 && all[0].Nodes > 1 && all[0].Request.GPUs == "" && !all[0].Request.Whole && all[0].Request.Slurm.Nodelist == ""
 }
 
-// firstDirectives are those of the job as a whole.
+// firstDirectives are the options of the job as a whole.
 func (p Plan) firstDirectives() []string {
 	s := p.Spec
 	out := []string{
@@ -152,7 +153,7 @@ func (p Plan) Requeues() bool {
 	return p.Spec.Job.Entrypoint != "" && (*r.Preempted != 0 || r.NodeFailure != 0 || r.TimeLimit != 0)
 }
 
-// EndSlack is what the keeper needs after the driver's grace to save everything.
+// EndSlack is the time that the keeper needs after the driver's grace to save everything.
 const EndSlack = time.Minute
 
 // Warning is how long before the job's time limit Slurm sends the keeper a signal.
@@ -160,13 +161,13 @@ func (p Plan) Warning() time.Duration {
 	return time.Duration(*p.Spec.Job.Grace) + EndSlack
 }
 
-// warningDirective asks Slurm for that signal, of the batch script.
+// warningDirective asks Slurm to send that signal to the batch script.
 func (p Plan) warningDirective() string {
 	return fmt.Sprintf("--signal=B:USR1@%d", int(p.Warning().Seconds()))
 }
 
-// TimeLimit is lifetime.max and what the end takes, in Slurm's minutes: the keeper ends by itself before. Where no partition gives that much more, Slurm's
-// warning is the end, some minutes before lifetime.max. "": the job has none of its own.
+// TimeLimit is the value of --time, in minutes: lifetime.max and the time that the end takes, so that the keeper ends the cluster before Slurm does. If no
+// partition allows that sum, it is the longest time that one allows; then Slurm's warning, some minutes before lifetime.max, makes the keeper end the cluster. "": no --time.
 func (p Plan) TimeLimit() string {
 	if limit := p.timeLimit(); limit > 0 {
 		return strconv.Itoa(limit)
@@ -186,7 +187,7 @@ func (p Plan) timeLimit() (minutes int) {
 	return Minutes(limit)
 }
 
-// AfterMax is what the end takes after lifetime.max. Slurm warns up to a minute early, and a warning is the end.
+// AfterMax is the time between lifetime.max and the job's time limit. Slurm may warn up to a minute early, and the keeper ends the cluster at the warning.
 func (p Plan) AfterMax() time.Duration { return p.Warning() + 2*time.Minute }
 
 // Minutes is a duration in Slurm's unit of time limits.
@@ -195,7 +196,7 @@ func Minutes(d time.Duration) int { return int((d + time.Minute - 1) / time.Minu
 // File is what the batch script is called in the run's directory.
 const File = "slurm.sh"
 
-// OutFile has the batch script's output, up to when the keeper opens its own log.
+// OutFile has the batch script's output until the keeper opens its own log.
 const OutFile = "slurm.out"
 
 // Script renders the batch script.
@@ -205,7 +206,7 @@ func (p Plan) Script() (string, error) {
 	}
 	var components [][]string
 	for i, c := range p.Components() {
-		if p.isInside() { // nobody reads them
+		if p.isInside() { // the cluster runs in an existing allocation, so no sbatch reads directives
 			break
 		}
 		components = append(components, p.Directives(c, i == 0))
@@ -236,7 +237,7 @@ func (p Plan) printable() error {
 
 func quote(word string) string { return shellescape.Quote(word) }
 
-// Megabytes of "1536000M" and "0".
+// Megabytes returns the number in a memory such as "1536000M" or "0".
 func Megabytes(memory string) int {
 	n, _ := strconv.Atoi(strings.TrimSuffix(memory, "M")) // written by request and Size
 	return n

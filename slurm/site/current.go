@@ -9,7 +9,6 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/slurm/controller"
-	"github.com/rayctl/rayctl/slurm/controller/queue"
 	"github.com/rayctl/rayctl/slurm/script"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
@@ -30,7 +29,7 @@ func (site *Site) Current(ctx context.Context, p script.Plan) (Around, error) {
 	if err != nil {
 		return refuse("run this command in `salloc` or an sbatch script, or leave slurm.job out", "slurm.job is current, but this command does not run in an allocation (no SLURM_JOB_ID)")
 	}
-	jobs, err := site.Queue.Ask(ctx, queue.Now)
+	jobs, err := site.Queue.Ask(ctx, controller.Fresh)
 	if err != nil {
 		return Around{}, site.Unreachable(err)
 	}

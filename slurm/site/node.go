@@ -23,7 +23,7 @@ const clockSkew = 5 * time.Second
 func (site *Site) checkNode(ctx context.Context, p script.Plan, around Around) []launcher.Check {
 	var err error
 	if p.Python, err = site.Python(ctx, p.Spec); err != nil {
-		return []launcher.Check{check("node", "", err, "")}
+		return []launcher.Check{check("node", "", err, "correct ray.python")}
 	}
 	looks := site.lookAtAll(ctx, p, around)
 	if NotInstalled(looks[0].err) && site.isREST() {

@@ -15,11 +15,12 @@ import (
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
-// reachDir is the directory by which the two nodes of checkReach find each other, and overFile ends both (keeper/rayctl_keeper/slurm/doctor/reach.py).
+// reachDir is the directory in which the two nodes of checkReach exchange their addresses. A file overFile in it ends both steps
+// (keeper/rayctl_keeper/slurm/doctor/reach.py).
 const reachDir, overFile = "reach", "over"
 
-// checkReach checks, where the head and a group of workers have different partitions, that a node of each reaches one of the other. The directory of the plan has what a
-// node needs for it. If an early head uses the workers' partition, it reports what that means.
+// checkReach checks that a node of the head's partition and a node of the workers' partition can connect to each other, if these partitions differ. The directory of
+// the plan has the programs for that. If an early head uses the workers' partition, the check reports the consequences instead.
 func (site *Site) checkReach(ctx context.Context, p script.Plan) []launcher.Check {
 	if shared := site.SharedPartition(ctx, p.Spec); shared != "" {
 		return []launcher.Check{check("head", shared, nil, "")}
@@ -31,7 +32,7 @@ func (site *Site) checkReach(ctx context.Context, p script.Plan) []launcher.Chec
 	name := fmt.Sprintf("from %s to %s", named(p.Spec, *head), named(p.Spec, *workers))
 	dir := path.Join(p.Run, reachDir)
 	if err := site.Runs.Files.WriteBytes(ctx, path.Join(dir, "begun"), nil); err != nil {
-		return []launcher.Check{check(name, "", err, "")}
+		return []launcher.Check{check(name, "", site.Runs.Unreachable(err), "set slurm.dir to a directory in which there is room")}
 	}
 	type answer struct {
 		out string
@@ -54,9 +55,9 @@ func (site *Site) checkReach(ctx context.Context, p script.Plan) []launcher.Chec
 			return []launcher.Check{check(name, "", err, "try again, or look at slurm.partition, slurm.account and slurm.qos")}
 		}
 	}
-	said, text, _ := strings.Cut(strings.TrimSpace(cmp.Or(strings.TrimSpace(out), other.out)), " ") // the side that cannot begin has the reason
+	said, text, _ := strings.Cut(strings.TrimSpace(cmp.Or(strings.TrimSpace(out), other.out)), " ") // if one side could not begin, that side printed the reason
 	if said == "" {
-		text = "a node of each did not find the other in slurm.dir in time"
+		text = "the two nodes did not find each other's files in slurm.dir in time"
 	}
 	fault := text
 	if said == "ok" {
@@ -66,7 +67,7 @@ func (site *Site) checkReach(ctx context.Context, p script.Plan) []launcher.Chec
 	return []launcher.Check{finding(name, said == "ok", text, fault, reachHint)}
 }
 
-// reach runs one side on a node of a group.
+// reach runs one side of the check, listen or connect, on a node of a group.
 func (site *Site) reach(ctx context.Context, p script.Plan, g spec.NodeGroup, side, dir string) (string, error) {
 	section := slurmspec.Of(p.Spec)
 	argv := append(freeNode(p, g, 1), "--nodes=1", "--ntasks=1")
@@ -74,14 +75,14 @@ func (site *Site) reach(ctx context.Context, p script.Plan, g spec.NodeGroup, si
 	return site.run(ctx, remote.CleanWith(section.KeepEnv, argv...)...)
 }
 
-// endReach ends the side that still waits for the other one; it ends by itself, too.
+// endReach ends the side that still waits for the other one. Without it that side ends later, by its own time limit.
 func (site *Site) endReach(ctx context.Context, dir string) {
 	if err := site.Runs.Files.WriteBytes(ctx, path.Join(dir, overFile), nil); err != nil {
 		site.Log.Debug("a step of doctor ends later", "error", err)
 	}
 }
 
-// partitioned are the head's group and the first one that has another partition; nil: there is none.
+// partitioned returns the head's group and the first group with another partition; other is nil if there is none.
 func partitioned(s *spec.ClusterSpec) (head, other *spec.NodeGroup) {
 	groups := s.NodeGroups()
 	of := slurmspec.For(s, groups[0]).Partition
@@ -93,7 +94,7 @@ func partitioned(s *spec.ClusterSpec) (head, other *spec.NodeGroup) {
 	return &groups[0], nil
 }
 
-// named is a group's partition in words.
+// named names a group's partition in a sentence.
 func named(s *spec.ClusterSpec, g spec.NodeGroup) string {
 	if partition := slurmspec.For(s, g).Partition; partition != "" {
 		return "partition " + partition

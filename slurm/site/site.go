@@ -1,5 +1,5 @@
-// Package site is a Slurm cluster as one user reaches it: its controller, its commands and the directory of the runs; what its refusals mean, and the
-// checks of `rayctl doctor`.
+// Package site has what one user can do on a Slurm cluster: it calls the controller and Slurm's commands, finds the run directories, explains Slurm's refusals, and
+// makes the checks of `rayctl doctor`.
 package site
 
 import (
@@ -12,21 +12,20 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm/controller"
-	"github.com/rayctl/rayctl/slurm/controller/queue"
 	"github.com/rayctl/rayctl/slurm/remote"
 	"github.com/rayctl/rayctl/slurm/rundir"
 	"github.com/rayctl/rayctl/slurm/script"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
-// Site is one Slurm cluster as this user reaches it: its controller, commands and runs.
+// Site is one Slurm cluster, with the controller, the commands and the run directories that this user can reach.
 type Site struct {
 	controller.Controller
-	Queue  *queue.Queue  // the controller's answers, shared
-	Runner remote.Runner // of Slurm's commands
+	Queue  *controller.Queue // the controller's last answers, which all clusters share
+	Runner remote.Runner     // runs Slurm's commands
 	Runs   *rundir.Root
 	Log    *slog.Logger
-	Getenv func(string) string // of the allocation that this command may be in
+	Getenv func(string) string // has Slurm's variables if rayctl runs inside an allocation
 }
 
 // Unreachable is the error of a controller that does not answer.
@@ -43,7 +42,7 @@ func (site *Site) run(ctx context.Context, argv ...string) (string, error) {
 	return controller.Run(ctx, site.Runner, argv...)
 }
 
-// Python is the interpreter on the nodes: ray.python, which may be a virtual environment.
+// Python is the path of the interpreter on the nodes, from ray.python, which may name a virtual environment.
 func (site *Site) Python(ctx context.Context, s *spec.ClusterSpec) (string, error) {
 	python := s.Ray.Python
 	if python == "" {
@@ -62,8 +61,8 @@ func (site *Site) Python(ctx context.Context, s *spec.ClusterSpec) (string, erro
 	return python, nil
 }
 
-// Fitted is a plan whose time limit fits into the partitions, and whose jobs stay in one cluster of a federation. If Slurm does not answer it is as it was:
-// Slurm judges.
+// Fitted returns the plan with a time limit that the partitions allow, and with jobs that stay on one cluster of a federation. If Slurm does not answer, it leaves the
+// time limit unchanged: Slurm then accepts or refuses it.
 func (site *Site) Fitted(ctx context.Context, p script.Plan) script.Plan {
 	if !slurmspec.InCurrent(p.Spec) {
 		p.Cluster = site.federation(ctx).Self

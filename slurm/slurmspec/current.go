@@ -36,8 +36,8 @@ func current(v *spec.Validator, s *spec.ClusterSpec, c *Section) {
 		}
 	}
 	r := s.Job.Restarts
-	v.FailIf(r.NodeFailure != 0 || r.TimeLimit != 0 || r.Preempted != nil && *r.Preempted != 0, "job.restarts", "keep restarts.driver alone, or leave slurm.job out",
-		"with slurm.job: current no attempt follows the loss of the allocation: only its owner can request it again")
+	v.FailIf(r.NodeFailure != 0 || r.TimeLimit != 0 || r.Preempted != nil && *r.Preempted != 0, "job.restarts", "set only job.restarts.driver, or leave slurm.job out",
+		"with slurm.job: current no attempt can follow the loss of the allocation, because rayctl requests no other one")
 }
 
 // refuseGroup refuses all that a group can ask Slurm for.
@@ -56,7 +56,7 @@ func aroundUs(s *spec.ClusterSpec) []string {
 	case c.Job == CurrentJob && s.Lifetime.Queue != 0:
 		return []string{"lifetime.queue has no effect with slurm.job: current: the allocation already exists"}
 	case c.Job != CurrentJob && id != "" && (c.Host == "" && c.RESTURL == "" || c.Transport == "local"):
-		return []string{"this is inside job " + id + ", and the cluster gets a job of its own; slurm.job: current (--slurm-job current) uses job " + id}
+		return []string{"this command runs inside Slurm job " + id + ", but the cluster gets a job of its own; slurm.job: current (--slurm-job current) uses job " + id}
 	}
 	return nil
 }

@@ -33,9 +33,9 @@ func TestValidate(t *testing.T) {
 		{"clusters as an argument", "slurm: {extraArgs: [-Mother]}", "-M is set by rayctl: use slurm.cluster"},
 		{"several clusters", "slurm: {cluster: 'a,b'}", `"a,b" is not the name of one cluster`},
 		{"cluster of slurmrestd", "slurm: {cluster: a, restUrl: 'http://slurm:6820'}", "a slurmrestd serves only one cluster"},
-		{"comment of ours", "slurm: {comment: 'rayctl name=x'}", "a comment that begins with rayctl is rayctl's own"},
+		{"comment of ours", "slurm: {comment: 'rayctl name=x'}", "rayctl marks its own jobs by a comment that begins with rayctl"},
 		{"variable", "slurm: {keepEnv: ['A$(id)']}", `slurm.keepEnv[0]: "A$(id)" is not the name of a variable`},
-		{"variable of Slurm", "slurm: {keepEnv: [SITE, SLURM_JOB_ID]}", "slurm.keepEnv[1]: SLURM_JOB_ID is Slurm's own"},
+		{"variable of Slurm", "slurm: {keepEnv: [SITE, SLURM_JOB_ID]}", "slurm.keepEnv[1]: Slurm or rayctl sets SLURM_JOB_ID for each job"},
 		{"managed short argument", "slurm: {extraArgs: [-N4]}", "-N is set by rayctl: use workers[].replicas"},
 		{"managed argument of a group", "launcher: slurm\nworkers: [{name: a, slurm: {extraArgs: [--array=1]}}]", "workers.a.slurm.extraArgs[0]: --array is set by rayctl"},
 		{"part of a CPU", "launcher: slurm\nworkers: [{name: a, cpus: 500m}]", "workers.a.cpus: Slurm allocates only whole CPUs"},
@@ -47,9 +47,9 @@ func TestValidate(t *testing.T) {
 		{"srun's option as Pyxis'", "slurm: {containerRuntime: pyxis, containerArgs: [--container-writable, --ntasks=7]}", `slurm.containerArgs[1]: "--ntasks=7" is not an option of Pyxis`},
 		{"option as Python", "slurm: {python: -c}", `slurm.python: "-c" is not an interpreter`},
 		{"lines as Python", "slurm: {python: \"a\\nb\"}", `is not an interpreter`},
-		{"variable in tmpDir", "slurm: {tmpDir: '/s/$HOME'}", `slurm.tmpDir: "/s/$HOME" has a $ that no node replaces`},
-		{"command in tmpDir", "slurm: {tmpDir: '/s/$USER/$(id)'}", "has a $ that no node replaces"},
-		{"longer variable in tmpDir", "slurm: {tmpDir: '/s/$USERS'}", "has a $ that no node replaces"},
+		{"variable in tmpDir", "slurm: {tmpDir: '/s/$HOME'}", `slurm.tmpDir: "/s/$HOME" has a $ that is not replaced on the nodes`},
+		{"command in tmpDir", "slurm: {tmpDir: '/s/$USER/$(id)'}", "has a $ that is not replaced on the nodes"},
+		{"longer variable in tmpDir", "slurm: {tmpDir: '/s/$USERS'}", "has a $ that is not replaced on the nodes"},
 		{"relative tmpDir", "slurm: {tmpDir: '$USER/x'}", "is not an absolute path"},
 		{"address as network", "slurm: {network: 'ib0,10.1.2.3'}", "slurm.network: 10.1.2.3 is the address of one node: write the network that all nodes are in"},
 		{"network", "slurm: {network: 10.1.0.0/33}", `slurm.network: "10.1.0.0/33" is not a CIDR`},
@@ -189,7 +189,7 @@ func TestCurrent(t *testing.T) {
 func TestAroundUs(t *testing.T) {
 	t.Setenv("SLURM_JOB_ID", "7")
 	for text, want := range map[string]string{
-		"slurm: {}":             "this is inside job 7, and the cluster gets a job of its own; slurm.job: current (--slurm-job current) uses job 7",
+		"slurm: {}":             "this command runs inside Slurm job 7, but the cluster gets a job of its own; slurm.job: current (--slurm-job current) uses job 7",
 		"slurm: {host: login1}": "",
 		"slurm: {job: current}": "",
 		"slurm: {job: current}\nlifetime: {queue: 1h}": "lifetime.queue has no effect",

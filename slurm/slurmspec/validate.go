@@ -35,15 +35,15 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 	tmpDir(v, c.TmpDir)
 	network(v, c.Network)
 	portsIn(v, c.Ports, s)
-	v.FailIf(strings.HasPrefix(c.Comment, "rayctl "), "slurm.comment", "write another text", "a comment that begins with rayctl is rayctl's own")
-	v.FailIf(strings.HasPrefix(c.Cluster, "-") || strings.ContainsAny(c.Cluster, ", \t"), "slurm.cluster", "write it as `sacctmgr show cluster` does: runs must be where their directory is",
+	v.FailIf(strings.HasPrefix(c.Comment, "rayctl "), "slurm.comment", "write another text", "rayctl marks its own jobs by a comment that begins with rayctl")
+	v.FailIf(strings.HasPrefix(c.Cluster, "-") || strings.ContainsAny(c.Cluster, ", \t"), "slurm.cluster", "write one name as `sacctmgr show cluster` prints it, because a run must be on the cluster that has its directory",
 		"%q is not the name of one cluster", c.Cluster)
 	v.FailIf(c.Cluster != "" && c.RESTURL != "" && c.Transport != "ssh" && c.Transport != "local", "slurm.cluster", "leave it out, and name that cluster's slurmrestd in slurm.restUrl",
 		"a slurmrestd serves only one cluster, so slurm.cluster (%s) has no effect", c.Cluster)
 	for i, name := range c.KeepEnv {
 		at := fmt.Sprintf("slurm.keepEnv[%d]", i)
 		v.FailIf(!variable.MatchString(name), at, "write a name such as SITE_LICENSE_FILE", "%q is not the name of a variable", name)
-		v.FailIf(ofSlurm.MatchString(name), at, "leave it out", "%s is Slurm's own or rayctl's: another job's would change this one", name)
+		v.FailIf(ofSlurm.MatchString(name), at, "leave it out", "Slurm or rayctl sets %s for each job, and a value from another job would change this one", name)
 	}
 	v.OneOf("slurm.job", c.Job, NewJob, CurrentJob)
 	extraArgs(v, "slurm", c.ExtraArgs, slices.ContainsFunc(s.NodeGroups(), func(g spec.NodeGroup) bool { return requestsMemory(s, g) }))
@@ -120,7 +120,7 @@ func tmpDir(v *spec.Validator, dir string) {
 		return
 	}
 	rest := scratch.ReplaceAllString(dir, "x")
-	v.FailIf(strings.Contains(rest, "$"), "slurm.tmpDir", "name $SLURM_JOB_ID, $USER and $TMPDIR only", "%q has a $ that no node replaces", dir)
+	v.FailIf(strings.Contains(rest, "$"), "slurm.tmpDir", "use no variables but $SLURM_JOB_ID, $USER and $TMPDIR", "%q has a $ that is not replaced on the nodes", dir)
 	if at := scratch.FindString(dir); strings.Trim(at, "${}") != "TMPDIR" || !strings.HasPrefix(dir, at) {
 		v.Absolute("slurm.tmpDir", dir)
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	keeperzip "github.com/rayctl/rayctl/keeper"
-	"github.com/rayctl/rayctl/slurm/nodetunnel"
 	"github.com/rayctl/rayctl/slurm/remote"
 	"github.com/rayctl/rayctl/slurm/rundir"
 	"github.com/rayctl/rayctl/slurm/script"
@@ -37,7 +36,7 @@ type Tunnel struct {
 	pool *Pool
 	key  string
 
-	stream *nodetunnel.Tunnel
+	stream *nodeTunnel
 
 	mu    sync.Mutex
 	users int
@@ -55,7 +54,7 @@ func (w *Pool) Take(run *rundir.Run, node string) *Tunnel {
 	found := w.open[key]
 	if found == nil {
 		plan := script.PlanOf(run, 0)
-		found = &Tunnel{pool: w, key: key, stream: nodetunnel.New(w.runner, append(append(overlap(run, node), "--unbuffered"),
+		found = &Tunnel{pool: w, key: key, stream: newNodeTunnel(w.runner, append(append(overlap(run, node), "--unbuffered"),
 			plan.OnHost(plan.HostPython(), "-E", "-s", "-S", "-u", path.Join(run.Record.Programs, keeperzip.File), script.RoleRelay)...))}
 		w.open[key] = found
 	}

@@ -172,6 +172,9 @@ func (m *Manifest) wrongParameters() string {
 		if msg := p.wrong(); msg != "" {
 			return msg
 		}
+		if name := m.unknownWhen(p.When); name != "" {
+			return fmt.Sprintf("parameter %s is for a value of %s, which is no parameter", p.Name, name)
+		}
 	}
 	for i := range m.Checks {
 		if err := m.Checks[i].parse(m); err != nil {

@@ -37,10 +37,13 @@ func TestManifestRefused(t *testing.T) {
 		small + "parameters: [{name: n, type: string, default: x, pattern: '(', help: h}]":                                 "the pattern is none",
 		small + "parameters: [{name: n, type: choice, default: x, help: h}]":                                               "a choice has choices",
 		small + "parameters: [{name: n, type: int, default: 1, help: h}]\nchecks: [{atMost: [n, m], says: s}]":             `and "m" is not: "m"`,
+		small + "parameters: [{name: n, type: int, default: 1, help: h}]\nchecks: [{atMost: [n, '--'], says: s}]":          `and "--" is not: "--"`,
 		small + "parameters: [{name: n, type: int, default: 3, help: h}]\nchecks: [{atMost: [n, '2'], says: s}]":           "the defaults do not fit: n = 3 is more than 2 = 2, but s",
 		small + "parameters: [{name: n, type: int, default: 3, help: h}]\nchecks: [{says: s}]":                             "a check has one of divides, atMost and equal",
 		small + "parameters: [{name: n, type: int, default: 3, help: h}]\nchecks: [{equal: [n, '3'], when: x=1, says: s}]": "x, which is no parameter",
 		small + "parameters: [{name: n, type: int, default: 3, help: h}]\nchecks: [{divides: ['0', n], says: s}]":          "is not divisible by 0",
+		small + "parameters: [{name: n, type: int, default: 1, when: x=1, help: h}]":                                       "parameter n is for a value of x, which is no parameter",
+		small + "parameters: [{name: n, type: string, default: a, option: b, help: h}]":                                    "only an int has an option",
 		small + "launchers: [local]\nparameters: [{name: launcher, type: int, default: 3, help: h}]":                       "there are two parameters launcher",
 		"version: 1\n\ttitle: x": "line 2: found a tab character",
 	} {
@@ -87,7 +90,7 @@ func TestValues(t *testing.T) {
 		"nodes=99999999999999999999":        "give a whole number from 1 to 64",
 		"engine=vlm":                        `engine cannot be "vlm": did you mean vllm? It takes vllm, sglang`,
 		"keep=maybe":                        "give true or false",
-		"model=a/b;c":                       "give text like [a-z/]+",
+		"model=a/b;c":                       "give text like a/b",
 		"text=a\nb":                         "it is one line of text",
 		"text=a\u2028b":                     "it is one line of text",
 		"text=\xff":                         "it is one line of text",
@@ -261,8 +264,8 @@ func TestBuiltin(t *testing.T) {
 	}
 	tests := testNames(t)
 	for _, one := range all {
-		if one.Group == "" || one.For == "" || one.Framework.Name == "" || len(one.Next) == 0 || len(one.Ran)+len(one.Checked) == 0 {
-			t.Errorf("%s: group, for, framework, next or evidence is missing", one.Name)
+		if one.Group == "" || one.For == "" || one.Framework.Name == "" || len(one.Next) == 0 || len(one.Ran)+len(one.Checked) == 0 || len(one.Sources) == 0 {
+			t.Errorf("%s: group, for, framework, next, evidence or sources are missing", one.Name)
 		}
 		for _, e := range append(one.Ran, one.Checked...) {
 			if !tests[e.Test] {

@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/rayctl/rayctl/launcher/spec"
-	"github.com/rayctl/rayctl/launcher/spec/nearest"
 )
 
 // Types of parameters.
@@ -44,6 +43,9 @@ type Parameter struct {
 	Max     *int     `yaml:"max" json:"max,omitempty"`
 	Choices []string `yaml:"choices" json:"choices,omitempty"`
 	Pattern string   `yaml:"pattern" json:"pattern,omitempty"` // the whole of a string
+	Like    string   `yaml:"like" json:"like,omitempty"`       // examples of what the pattern takes; its default if there are none
+	Option  string   `yaml:"option" json:"option,omitempty"`   // what gives an int to the driver: KEY=8 or --flag 8 in its script, or a key of a file of YAML
+	When    string   `yaml:"when" json:"when,omitempty"`       // as that of a Check: nobody is asked for it with another value
 	Help    string   `yaml:"help" json:"help"`
 }
 
@@ -71,8 +73,12 @@ func (p *Parameter) wrong() string {
 		return of("only an int has min and max")
 	case p.Type != stringType && p.Pattern != "":
 		return of("only a string has a pattern")
+	case p.Pattern == "" && p.Like != "" || strings.ContainsAny(p.Like, "\n\t"):
+		return of("like is one line, and comes with a pattern")
 	case (p.Type == choiceType) != (len(p.Choices) > 0):
 		return of("a choice has choices, and nothing else has")
+	case p.Type != intType && p.Option != "":
+		return of("only an int has an option, which is compared with the cluster file")
 	case p.Default == nil:
 		return of("the default is missing")
 	}
@@ -83,6 +89,17 @@ func (p *Parameter) wrong() string {
 		return of("the default does not fit: %v", err)
 	}
 	return ""
+}
+
+// Concerns reports whether the parameter changes anything with these values of others.
+func (p *Parameter) Concerns(values map[string]any) bool {
+	return p.When == "" || holds(p.When, values)
+}
+
+// TakesZero reports whether an int may be 0.
+func (p *Parameter) TakesZero() bool {
+	least, _ := p.bounds()
+	return least <= 0
 }
 
 // bounds are the least and the greatest value of an int.
@@ -109,7 +126,7 @@ func (p *Parameter) Takes() string {
 		return strings.Join(p.Choices, ", ")
 	default:
 		if p.Pattern != "" {
-			return "text like " + p.Pattern
+			return "text like " + cmp.Or(p.Like, fmt.Sprint(p.Default))
 		}
 		return "text of one line"
 	}
@@ -143,7 +160,7 @@ func (p *Parameter) Value(text string) (any, error) {
 		if slices.Contains(p.Choices, text) {
 			return text, nil
 		}
-		if near := nearest.Of(text, p.Choices); near != "" {
+		if near := spec.Nearest(text, p.Choices); near != "" {
 			return refuse("did you mean " + near + "? It takes " + p.Takes())
 		}
 		return refuse("give one of " + p.Takes())
@@ -206,7 +223,7 @@ func (m *Manifest) Values(set []string, project string) (map[string]any, error) 
 }
 
 func nearParameter(key string, names []string) string {
-	if near := nearest.Of(key, names); near != "" {
+	if near := spec.Nearest(key, names); near != "" {
 		return "did you mean " + near + "?"
 	}
 	return "it has " + strings.Join(names, ", ")

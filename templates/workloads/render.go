@@ -41,6 +41,17 @@ var arithmetic = template.FuncMap{
 	"sub": func(a, b int) int { return a - b },
 }
 
+// places are where the nodes have a model: it is a directory of theirs, or one below the shared directory, into which it is loaded.
+var places = template.FuncMap{
+	"isPath": path.IsAbs,
+	"modelDir": func(shared, model string) string {
+		if path.IsAbs(model) {
+			return model
+		}
+		return shared + "/models/" + model
+	},
+}
+
 // plainYAML is text that means itself in each place of a YAML document, unless it is one of YAML's own words.
 var plainYAML = regexp.MustCompile(`^[A-Za-z/](?:[A-Za-z0-9._/@-]|:[A-Za-z0-9])*$`)
 
@@ -90,7 +101,7 @@ func (m *Manifest) render(name string, data []byte, values map[string]any) ([]by
 		text := strings.ReplaceAll(err.Error(), "template: ", "")
 		return &Error{File: m.Name + "/" + name, Msg: text, Hint: formatHint}
 	}
-	t, err := template.New(name).Delims("[[", "]]").Option("missingkey=error").Funcs(quoting).Funcs(arithmetic).Parse(string(data))
+	t, err := template.New(name).Delims("[[", "]]").Option("missingkey=error").Funcs(quoting).Funcs(arithmetic).Funcs(places).Parse(string(data))
 	if err != nil {
 		return nil, fail(err)
 	}

@@ -52,6 +52,21 @@ func Builtin() ([]*Template, error) {
 	return all, nil
 }
 
+// Named is the template with a name, or which people call so; nil if there is none.
+func Named(all []*Template, name string) *Template {
+	for _, t := range all {
+		if t.Name == name {
+			return t
+		}
+	}
+	for _, t := range all {
+		if slices.Contains(t.Aliases, strings.ToLower(name)) {
+			return t
+		}
+	}
+	return nil
+}
+
 // rank puts basic, the default, before the others, which are sorted by name.
 func rank(name string) int {
 	if name == "basic" {
@@ -97,7 +112,7 @@ func at(folder fs.FS, dir string) ([]*Template, error) {
 func within(folder fs.FS, dir string) ([]*Template, error) {
 	entries, err := fs.ReadDir(folder, ".")
 	if err != nil {
-		return nil, &Error{File: dir, Msg: "the folder cannot be read", Hint: err.Error()}
+		return nil, &Error{File: dir, Msg: "the folder cannot be read: " + err.Error(), Hint: "make it readable"}
 	}
 	var all []*Template
 	for _, e := range entries {
@@ -165,7 +180,7 @@ func (t *Template) sources() ([]File, error) {
 		file := t.Name + "/" + name
 		switch {
 		case err != nil:
-			return &Error{File: file, Msg: "it cannot be read", Hint: err.Error()}
+			return &Error{File: file, Msg: "it cannot be read: " + err.Error(), Hint: "make it readable"}
 		case d.IsDir() && d.Name() == ".git":
 			return fs.SkipDir
 		case d.IsDir() || name == ManifestName || d.Name() == ".git": // a file in a worktree

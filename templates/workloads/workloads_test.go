@@ -3,10 +3,40 @@ package workloads
 import (
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
 )
+
+// number is a commit that YAML takes for a number.
+const number = "8e39757057570572703781043030040601071290"
+
+// TestPinned: the version is a part of one text, also where it looks like a number.
+func TestPinned(t *testing.T) {
+	for _, version := range []string{"v0.1.0", number} {
+		var workflow struct {
+			Jobs map[string]struct{ Steps []struct{ Uses string } }
+		}
+		read(t, content(t, "github", ".github/workflows/rayctl.yml", "rayctlVersion="+version), &workflow)
+		var uses []string
+		for _, step := range workflow.Jobs["rayctl"].Steps {
+			uses = append(uses, step.Uses)
+			if _, tag, _ := strings.Cut(step.Uses, "@"); tag == "" || tag == "main" || tag == "latest" {
+				t.Errorf("%s is not pinned", step.Uses)
+			}
+		}
+		if !slices.Contains(uses, "rayctl/rayctl/ci/github@"+version) {
+			t.Errorf("%s: %q", version, uses)
+		}
+		var jobs struct{ Include []struct{ Remote string } }
+		read(t, content(t, "gitlab", ".gitlab-ci.yml", "rayctlVersion="+version), &jobs)
+		if len(jobs.Include) != 1 || !strings.HasSuffix(jobs.Include[0].Remote, "/rayctl/"+version+"/ci/gitlab/rayctl.yml") {
+			t.Errorf("%s: %+v", version, jobs)
+		}
+	}
+}
 
 // TestCIFiles: the files for CI systems set what the templates in ci/ know.
 func TestCIFiles(t *testing.T) {
@@ -60,9 +90,9 @@ func TestCIFiles(t *testing.T) {
 	}
 }
 
-func content(t *testing.T, template, name string) []byte {
+func content(t *testing.T, template, name string, set ...string) []byte {
 	t.Helper()
-	values, err := builtin(t, template).Values(nil, "x")
+	values, err := builtin(t, template).Values(set, "x")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,10 +35,13 @@ func TestCampaign(t *testing.T) {
 	for i := range *number {
 		cases = append(cases, draw(*seed, *begin+i, c))
 	}
-	violations, struck := runAll(t, cases)
-	t.Logf("chaos: %d cases, %d of whose faults found their target, %d violations; faults: %s", len(cases), struck, violations, tally(cases))
+	violations, struck, compared := runAll(t, cases)
+	t.Logf("chaos: %d cases, %d of whose faults found their target, %d violations; in %d `status` and `ls` were compared after the strike; faults: %s", len(cases), struck, violations, compared, tally(cases))
 	if len(cases) >= 10 && struck*10 < len(cases)*8 { // among fewer, one that comes too late would count too much
 		t.Errorf("only %d of %d faults found their target: this campaign shows too little", struck, len(cases))
+	}
+	if len(cases) >= 10 && compared*10 < len(cases)*7 {
+		t.Errorf("only in %d of %d cases `status` and `ls` could be compared after the strike: this campaign shows too little", compared, len(cases))
 	}
 }
 
@@ -108,10 +111,10 @@ func faultsOf(w world, kind string) map[string]fault {
 	return merge(w.faults(), own)
 }
 
-// runAll runs cases and returns the number of cases with violations, and of those whose fault found its target.
-func runAll(t *testing.T, cases []drawn) (violations, struck int) {
+// runAll runs cases and returns the number of cases with violations, of those whose fault found its target, and of those whose statuses were compared then.
+func runAll(t *testing.T, cases []drawn) (violations, struck, compared int) {
 	if len(cases) == 0 {
-		return 0, 0
+		return 0, 0, 0
 	}
 	rayctl := buildRayctl(t)
 	by := map[string][]drawn{}
@@ -125,8 +128,8 @@ func runAll(t *testing.T, cases []drawn) (violations, struck int) {
 				t.Parallel()
 				w := worlds[launcher](t, rayctl)
 				for _, d := range mine {
-					hit := false
-					ok := t.Run(fmt.Sprintf("%d-%s", d.number, strings.ReplaceAll(d.fault, " ", "-")), func(t *testing.T) { hit = runCase(t, w, d) })
+					hit, looked := false, false
+					ok := t.Run(fmt.Sprintf("%d-%s", d.number, strings.ReplaceAll(d.fault, " ", "-")), func(t *testing.T) { hit, looked = runCase(t, w, d) })
 					mu.Lock()
 					if !ok {
 						violations++
@@ -134,13 +137,16 @@ func runAll(t *testing.T, cases []drawn) (violations, struck int) {
 					if hit {
 						struck++
 					}
+					if looked {
+						compared++
+					}
 					mu.Unlock()
 				}
 				w.end(t)
 			})
 		}
 	})
-	return violations, struck
+	return violations, struck, compared
 }
 
 func buildRayctl(t *testing.T) string {

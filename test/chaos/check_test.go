@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/test/leak"
 )
 
@@ -36,7 +37,7 @@ func (r *runningCase) check(clientCode int, status *launcher.Status) {
 		r.checkRecord(status)
 	}
 	r.lookForSecrets("after the end")
-	r.oneStatus("after the end")
+	r.oneStatus("after the end", true)
 }
 
 // lostHead reports whether a violation is only that an attempt's tasks were not all done, and the fault has ended its head: the driver's process may live a
@@ -146,31 +147,65 @@ func (r *runningCase) checkLines(what, text string, partly bool) {
 	}
 }
 
-// checkGaps: no line comes twice or before an earlier one, and where one of the only attempt is missing, or torn, the receipt names a gap.
+// checkGaps: what is missing was printed around the strike, and the receipt names a gap.
 func (r *runningCase) checkGaps(what, text string) {
-	last, whole := 0, 0
+	var receipt launcher.Receipt
+	if err := json.Unmarshal(r.receipt(), &receipt); err != nil {
+		r.t.Errorf("the receipt: %v, %q", err, r.receipt())
+	}
+	upTo := r.printed + inFlight
+	if r.f.rest && r.d.launcher == "kuberay" { // where the log is read through Ray, which opens it by its name
+		upTo = r.d.lines
+	}
+	missing, wrong := gaps(text, r.d.lines, r.shown, upTo)
+	for _, w := range wrong {
+		r.t.Errorf("%s: %s", what, w)
+	}
+	if missing > 0 && len(receipt.Log.Missing) == 0 {
+		r.t.Errorf("%s lacks %d of %d lines, and the receipt names no gap", what, missing, r.d.lines)
+	}
+	r.t.Logf("%s lacks %d of %d lines, lines %d to %d may be lost, gaps: %v", what, missing, r.d.lines, r.shown+1, min(upTo, r.d.lines), receipt.Log.Missing)
+}
+
+// inFlight is how many lines may be between the driver and its log.
+const inFlight = 2
+
+// gaps is how many of the lines of the only attempt are missing or torn, and what is wrong: a line twice or before an earlier one, or one missing that no gap
+// at the strike explains, because the client had it before (up to shown), or because it was printed after it (from upTo+1 on).
+func gaps(text string, lines, shown, upTo int) (missing int, wrong []string) {
+	whole, last := map[int]bool{}, 0
 	for l := range strings.Lines(text) {
 		var a, n int
 		if _, err := fmt.Sscanf(l, "attempt %d line %d", &a, &n); err != nil {
 			continue // torn by the gap
 		}
 		if n <= last {
-			r.t.Errorf("%s: line %d comes after line %d", what, n, last)
-			return
+			wrong = append(wrong, fmt.Sprintf("line %d comes after line %d", n, last))
 		}
 		last = n
-		if strings.HasSuffix(strings.TrimSuffix(l, "\n"), " "+strings.Repeat("x", n*37%400)) {
-			whole++
+		whole[n] = l == fmt.Sprintf("attempt %d line %d %s\n", a, n, strings.Repeat("x", n*37%400))
+	}
+	for n := 1; n <= lines; n++ {
+		if whole[n] {
+			continue
+		}
+		missing++
+		if n <= shown || n > upTo {
+			wrong = append(wrong, fmt.Sprintf("line %d is missing, and the gap can only have lines %d to %d", n, shown+1, upTo))
 		}
 	}
-	var receipt launcher.Receipt
-	if err := json.Unmarshal(r.receipt(), &receipt); err != nil {
-		r.t.Errorf("the receipt: %v, %q", err, r.receipt())
+	return missing, wrong
+}
+
+// lastShown is the number of the last whole line of a text.
+func lastShown(text string) (last int) {
+	for l := range strings.Lines(text) {
+		var a, n int
+		if _, err := fmt.Sscanf(l, "attempt %d line %d", &a, &n); err == nil && strings.HasSuffix(l, "\n") {
+			last = max(last, n)
+		}
 	}
-	if whole < r.d.lines && len(receipt.Log.Missing) == 0 {
-		r.t.Errorf("%s has %d of %d lines, and the receipt names no gap", what, whole, r.d.lines)
-	}
-	r.t.Logf("%s has %d of %d lines, gaps: %v", what, whole, r.d.lines, receipt.Log.Missing)
+	return last
 }
 
 func (r *runningCase) receipt() []byte {
@@ -178,35 +213,76 @@ func (r *runningCase) receipt() []byte {
 	return text
 }
 
-// oneStatus: `status` and `ls` show the same. A change between the two is no difference: then `status` shows it, too, when it is asked again.
-func (r *runningCase) oneStatus(when string) {
-	shown := func() (s launcher.Status, ok bool) {
-		a := r.rayctl("status", r.d.run(), "-o", "json")
-		return s, a.code == 0 && json.Unmarshal([]byte(a.out), &s) == nil
-	}
-	before, ok := shown()
-	a := r.rayctl("ls", "--all", "-o", "json")
-	after, still := shown()
-	if !ok || !still || a.code != 0 || before.Phase != after.Phase || before.Attempt != after.Attempt {
-		return // it does not exist yet, or changes
-	}
-	var all []launcher.Status
-	if err := json.Unmarshal([]byte(a.out), &all); err != nil {
-		r.t.Errorf("%s `ls` prints %q: %v", when, a.out, err)
+// looksFor is how long two looks at a run that changes, or of which nobody can be asked, are repeated.
+const looksFor = 20 * time.Second
+
+// oneStatus: `status` and `ls` show the same. A change between two looks at the status is no difference: then all look again. Where that was never possible, in
+// the time of a fault that keeps everybody from answering, the case says so, and TestCampaign counts it; after the end it is a violation.
+func (r *runningCase) oneStatus(when string, always bool) {
+	why := ""
+	for limit := time.Now().Add(looksFor); time.Now().Before(limit); time.Sleep(300 * time.Millisecond) {
+		before, a := r.shownStatus()
+		list := r.rayctl("ls", "--all", "-o", "json")
+		after, b := r.shownStatus()
+		var all []launcher.Status
+		switch {
+		case list.code != 0:
+			why = fmt.Sprintf("ls: code %d, %s", list.code, list.err)
+			continue
+		case a.code != b.code || before.Phase != after.Phase || before.Attempt != after.Attempt:
+			why = "it changes"
+			continue
+		case a.code != 0 && a.code != runstate.CodeSpec: // which is: it does not exist
+			why = fmt.Sprintf("status: code %d, %s", a.code, a.err)
+			continue
+		}
+		if err := json.Unmarshal([]byte(list.out), &all); err != nil {
+			r.t.Errorf("%s `ls` prints %q: %v", when, list.out, err)
+			return
+		}
+		var listed *launcher.Status
+		if i := slices.IndexFunc(all, func(s launcher.Status) bool { return s.Name == r.d.run() }); i >= 0 {
+			listed = &all[i]
+		}
+		if a.code != 0 {
+			before = nil
+		}
+		if difference := differ(before, listed); difference != "" {
+			r.t.Errorf("%s %s", when, difference)
+		}
+		r.compared++
 		return
 	}
-	i := slices.IndexFunc(all, func(s launcher.Status) bool { return s.Name == r.d.run() })
-	if i < 0 {
-		r.t.Errorf("%s `status` shows %s, and `ls` nothing", when, before.Phase)
-		return
+	r.t.Logf("%s `status` and `ls` could not be compared: %s", when, why)
+	if always {
+		r.t.Errorf("%s nobody says what is: %s", when, why)
 	}
-	listed := all[i]
-	if listed.Phase != before.Phase || listed.Attempt != before.Attempt {
-		r.t.Errorf("%s `status` shows %s of attempt %d, and `ls` %s of attempt %d", when, before.Phase, before.Attempt, listed.Phase, listed.Attempt)
+}
+
+// shownStatus is what `status` shows.
+func (r *runningCase) shownStatus() (*launcher.Status, result) {
+	s, a := new(launcher.Status), r.rayctl("status", r.d.run(), "-o", "json")
+	if err := json.Unmarshal([]byte(a.out), s); a.code == 0 && err != nil {
+		r.t.Errorf("`status` prints %q: %v", a.out, err)
 	}
-	if (listed.Exit == nil) != (before.Exit == nil) || listed.Exit != nil && (listed.Exit.Code != before.Exit.Code || listed.Exit.Cause != before.Exit.Cause) {
-		r.t.Errorf("%s `status` shows the exit %+v, and `ls` %+v", when, before.Exit, listed.Exit)
+	return s, a
+}
+
+// differ is how two documents of one run differ, "" if they do not; nil: it does not exist.
+func differ(status, listed *launcher.Status) string {
+	switch {
+	case status == nil && listed == nil:
+		return ""
+	case status == nil:
+		return fmt.Sprintf("`status` shows nothing, and `ls` %s", listed.Phase)
+	case listed == nil:
+		return fmt.Sprintf("`status` shows %s, and `ls` nothing", status.Phase)
+	case listed.Phase != status.Phase || listed.Attempt != status.Attempt || listed.Uncommitted != status.Uncommitted:
+		return fmt.Sprintf("`status` shows %s of attempt %d, uncommitted: %v, and `ls` %s of attempt %d, uncommitted: %v", status.Phase, status.Attempt, status.Uncommitted, listed.Phase, listed.Attempt, listed.Uncommitted)
+	case (listed.Exit == nil) != (status.Exit == nil) || listed.Exit != nil && (listed.Exit.Code != status.Exit.Code || listed.Exit.Cause != status.Exit.Cause):
+		return fmt.Sprintf("`status` shows the exit %+v, and `ls` %+v", status.Exit, listed.Exit)
 	}
+	return ""
 }
 
 // mayLose reports whether the fault may have destroyed output.

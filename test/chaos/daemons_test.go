@@ -37,7 +37,7 @@ func daemonFaults(keeper string) map[string]fault {
 			return starved(r.processes(), command("dashboard/dashboard.py", "ray-dashboard"))
 		}},
 		"log truncated": {strike: toLog(func(path string) error { return os.Truncate(path, 0) }), gaps: true},
-		"log replaced":  {strike: toLog(replace), gaps: true},
+		"log replaced":  {strike: toLog(replace), gaps: true, rest: true},
 	}
 }
 
@@ -161,13 +161,9 @@ func (w *slurmWorld) daemonFaults() map[string]fault {
 
 // controllerHangs: slurmctld answers nobody for some time.
 func (w *slurmWorld) controllerHangs(*runningCase) bool {
-	pid := filepath.Join(w.Dir, "run", "slurmctld.pid")
-	send := func(signal string) bool {
-		return w.Command(context.Background(), "", "sh", "-c", "kill -"+signal+" $(cat "+pid+")").Run() == nil
-	}
-	stopped := send("STOP")
-	time.Sleep(hang)
-	return send("CONT") && stopped
+	return frozen(table(), func(p process) bool {
+		return strings.Contains(p.command, "slurmctld") && strings.Contains(p.command, w.Conf())
+	}, hang)
 }
 
 // controllerStartsAgain: it is gone for a moment only, as at an upgrade.

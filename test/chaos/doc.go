@@ -8,7 +8,7 @@
 // the workers' gang, with -chaos.daemons the daemons around a run hang or have no descriptors left, its log is truncated, its ports are
 // taken; the faults of these count three times there. A gang waits because the test closes its queue.
 //
-// `make chaos CHAOS='-chaos.n 150 -chaos.seed 7'` runs a campaign. The seed and the number determine a case, so that
+// `make chaos CHAOS='-chaos.n 300 -chaos.seed 7 -chaos.daemons'` runs a campaign. The seed and the number determine a case, so that
 // `-chaos.seed 7 -chaos.first 42 -chaos.n 1`, with the campaign's other flags, repeats a failure: each case prints its own.
 // A campaign of ten cases or more fails, too, if less than 80 % of its faults found their target. A case that fails becomes
 // a test of its own, in the package that it concerns.

@@ -27,6 +27,8 @@ type fault struct {
 	gentle bool
 	// gaps: output may be missing where receipt and record say so.
 	gaps bool
+	// rest: of a log that is read through Ray all that comes after the strike may be missing, too.
+	rest bool
 	// own faults are those that only a kind of clusters has.
 	own bool
 	// closed: the launch happens with the gang's queue closed, and the fault strikes while the gang waits. Later the queue is open.

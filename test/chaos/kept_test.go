@@ -26,8 +26,8 @@ var kept = []struct {
 	{8, 105, "of the campaign itself: down --now waits for no output"},
 }
 
-// TestKept runs the kept cases with -chaos.kept.
-func TestKept(t *testing.T) {
+// TestKeptCases runs the kept cases with -chaos.kept.
+func TestKeptCases(t *testing.T) {
 	if !*again {
 		return
 	}
@@ -37,6 +37,6 @@ func TestKept(t *testing.T) {
 	for _, k := range kept {
 		cases = append(cases, draw(k.seed, k.number, c))
 	}
-	violations, _ := runAll(t, cases)
+	violations, _, _ := runAll(t, cases)
 	t.Logf("chaos: %d kept cases, %d violations; faults: %s", len(cases), violations, tally(cases))
 }

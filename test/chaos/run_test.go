@@ -43,13 +43,17 @@ type runningCase struct {
 	second    *exec.Cmd
 	secondOut transcript
 	struck    bool
+	shown     int // the last line that the client had before the strike
+	printed   int // the last line that the driver had printed after it
+	compared  int // looks at its status
 	mu        sync.Mutex
 	stolen    int  // ports
 	own       bool // the exit is the driver's own
 }
 
-// runCase launches, injects the fault, waits for the end, and checks. It returns whether the fault found its target.
-func runCase(t *testing.T, w world, d drawn) bool {
+// runCase launches, injects the fault, waits for the end, and checks. It returns whether the fault found its target, and whether `status` and `ls` could be
+// compared when it had.
+func runCase(t *testing.T, w world, d drawn) (hit, compared bool) {
 	t.Log(d)
 	r := &runningCase{t: t, w: w, d: d, f: faultsOf(w, d.kind)[d.fault]}
 	r.prepare()
@@ -66,8 +70,10 @@ func runCase(t *testing.T, w world, d drawn) bool {
 	go func() { r.ended <- r.client.Wait() }()
 	r.awaitMoment()
 	r.lookForSecrets("when it was struck")
+	r.shown = lastShown(r.out.String())
 	r.struck = r.f.strike(r)
-	r.oneStatus("after it was struck")
+	r.printed = r.book.furthest()
+	r.oneStatus("after it was struck", false)
 	if r.f.closed {
 		time.Sleep(3 * time.Second) // what the fault began happens before the gang could come
 		w.hold(false)
@@ -79,7 +85,7 @@ func runCase(t *testing.T, w world, d drawn) bool {
 	if t.Failed() {
 		t.Logf("%s\nstruck: %v\nclient's stdout ends: %s\nclient's stderr: %s\n%s", d, r.struck, lastLines(r.out.String(), 4), lastLines(r.err.String(), 30), w.story(d.run()))
 	}
-	return r.struck
+	return r.struck, r.compared > 1
 }
 
 // prepare writes the working directory with the cluster file, and the book.

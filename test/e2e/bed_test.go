@@ -116,6 +116,13 @@ func newUser(t *testing.T) *user {
 	return &user{t: t, python: raytest.Env(t, raytest.Ray260), dir: t.TempDir()}
 }
 
+// in is the user in a subtest.
+func (u *user) in(t *testing.T) *user {
+	at := *u
+	at.t = t
+	return &at
+}
+
 // result is the result of a command.
 type result struct {
 	out, err string
@@ -378,7 +385,7 @@ func newGitHub(t *testing.T, job string, inputs map[string]string) *github {
 	return g
 }
 
-var expression = regexp.MustCompile(`\$\{\{ *([a-z.-]+) *\}\}`)
+var expression = regexp.MustCompile(`\$\{\{ *([a-z._-]+) *\}\}`)
 
 // command is a step's shell, ready to run.
 func (g *github) command(s githubStep) *exec.Cmd {
@@ -397,10 +404,11 @@ func (g *github) command(s githubStep) *exec.Cmd {
 			if value, ok := g.inputs[what]; ok {
 				return value
 			}
-			if what != "strategy.job-index" {
+			known, ok := map[string]string{"strategy.job-index": "0", "github.action_ref": "v0.0.0"}[what]
+			if !ok {
 				g.t.Fatalf("unknown: %s", text)
 			}
-			return "0"
+			return known
 		}))
 	}
 	return c
@@ -723,6 +731,13 @@ func newSecondUser(t *testing.T, name string, uid int) *secondUser {
 	}
 	s.mkdir(s.dir, 0o755)
 	return s
+}
+
+// in is the user in a subtest, which may change the directory and the variables of its commands.
+func (s *secondUser) in(t *testing.T) *secondUser {
+	at := *s
+	at.t, at.env = t, slices.Clone(s.env)
+	return &at
 }
 
 // withRay makes Ray's environment for tests accessible to the user's commands, although its files may be below root's home.

@@ -27,7 +27,7 @@ func TestDebugDump(t *testing.T) {
 	u.want(0, "submit", "shared", "-q", "--submission-id", "prints-token", "--", "sh", "-c", "echo printed; cat "+file+"; echo; base64 "+file+"; echo Authorization: Bearer $(cat "+file+")")
 	r := u.want(0, "debug-dump", "shared", "-o", "dump.tar.gz")
 	contains(t, "the answer", r.out, "dump.tar.gz")
-	contains(t, "what it holds", r.err, "the archive holds ", "run/ (", "ray/ (", "look at it before you send it")
+	contains(t, "what it holds", r.err, "the archive holds ", "run/ (", "ray/ (", "look at the archive before you send it")
 	contains(t, "again", u.want(runstate.CodeUsage, "debug-dump", "shared", "-o", "dump.tar.gz").err, "already exists")
 	texts := u.unpacked("dump.tar.gz")
 	contains(t, "the keeper's log", texts["run/keeper.log"], "Ready")

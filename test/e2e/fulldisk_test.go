@@ -110,12 +110,12 @@ func TestFullDisk(t *testing.T) {
 	needs.Root(t)
 	u := newUser(t)
 	disk := t.TempDir()
-	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=64k,mode=755"); err != nil {
-		t.Fatal(err)
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=64k,mode=755", "tmpfs", disk).CombinedOutput(); err != nil {
+		t.Fatalf("mount: %v: %s", err, out)
 	}
 	t.Cleanup(func() {
-		if err := syscall.Unmount(disk, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
+		if out, err := exec.Command("umount", "-l", disk).CombinedOutput(); err != nil {
+			t.Errorf("umount: %v: %s", err, out)
 		}
 	})
 	var want strings.Builder

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rayctl/rayctl/test/hostileuser"
+	"github.com/rayctl/rayctl/test/faults"
 )
 
 // TestHostileUser: from before a launch on, another user of the machine listens on every port that stands in a command line of the victim's, and holds idle
@@ -13,7 +13,7 @@ import (
 func TestHostileUser(t *testing.T) {
 	victim, attacker := secondUsers(t)
 	victim.withRay()
-	attack := hostileuser.Start(t, attacker.exec(t.Context(), "sh", append([]string{"-c", `exec python3 "$@"`, "sh"}, hostileuser.Arguments(victimID, ownAddresses(t)...)...)...))
+	attack := faults.StartAttack(t, attacker.exec(t.Context(), "sh", append([]string{"-c", `exec python3 "$@"`, "sh"}, faults.AttackArguments(victimID, ownAddresses(t)...)...)...))
 	const driver = `import ray; ray.init(log_to_driver=False, logging_level="ERROR"); print("nodes", len(ray.nodes())); raise SystemExit(7)`
 	r := victim.do("run", "--workers", "2", "--cpus-per-worker", "1", "--", "python", "-c", driver)
 	if r.code != 7 || !strings.Contains(r.out, "nodes 2\n") {

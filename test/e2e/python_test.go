@@ -27,6 +27,18 @@ try:
     rayctl.run(["sh", "-c", "echo $WHO; exit 4"], options=options, env={"WHO": "you"})
 except rayctl.RunFailed as e:
     print("run", e.code, e.output, e.receipt["exit"]["cause"])
+try:
+    rayctl.run(["sleep", "600"], options=options + ["--name", "shortlived", "--max", "5s"], check=False)
+except rayctl.LimitError as e:
+    print("limit", e.code, e.receipt["exit"]["cause"])
+try:
+    rayctl.wait("shortlived")
+except rayctl.LimitError as e:
+    print("waited", e.code, rayctl.wait("shortlived", check=False)["exit"]["cause"])
+try:
+    rayctl.run("true")
+except rayctl.UsageError as e:
+    print("string", e.next_step)
 `
 	source, err := filepath.Abs("../../python")
 	if err != nil {
@@ -40,5 +52,6 @@ except rayctl.RunFailed as e:
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	contains(t, "the output", string(out), "task 42 Ready", `job 3 b'me\n'`, "after Gone None", `run 4 b'you\n' driver-failed`)
+	contains(t, "the output", string(out), "task 42 Ready", `job 3 b'me\n'`, "after Gone None", `run 4 b'you\n' driver-failed`,
+		"limit 124 max", "waited 124 max", `string write ["python", "train.py"]`)
 }

@@ -5,91 +5,57 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/rayctl/rayctl/test/readme"
 )
 
-// readmeCommands are the lines of shell of README.md, in order, without their comments: those of blocks below "## Use", and what follows a $ elsewhere.
-func readmeCommands(t *testing.T) (commands []string) {
+// session is the one of a section of README.md.
+func session(t *testing.T, title string) readme.Session {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	sessions, err := readme.Sessions(filepath.Join("..", "..", "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	section, inBlock := "", false
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSuffix(line, "\n")
-		switch title, isTitle := strings.CutPrefix(line, "## "); {
-		case strings.HasPrefix(line, "```"):
-			inBlock = !inBlock
-		case isTitle:
-			section = title
-		case !inBlock:
-		case section == "Use":
-			command, _, _ := strings.Cut(line, "  #")
-			commands = append(commands, strings.TrimSpace(command))
-		default:
-			if command, isCommand := strings.CutPrefix(line, "$ "); isCommand {
-				commands = append(commands, command)
-			}
-		}
+	if sessions[title].Name == "" {
+		t.Fatalf("README.md has no session %q", title)
 	}
-	return commands
+	return sessions[title]
 }
 
-// readmeFiles are the cluster files of README.md, by the names in their first lines.
-func readmeFiles(t *testing.T) map[string]string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := map[string]string{}
-	for _, m := range regexp.MustCompile("(?s)\n```yaml\n# (\\S+)\n(.*?)```\n").FindAllStringSubmatch(string(text), -1) {
-		files[m[1]] = m[2]
-	}
-	return files
-}
-
-// TestReadme runs the lines of README.md, as a user types them one after another in a new home. Those of other launchers are rendered, and so are its cluster files;
-// the lines that install are tests of test/release.
+// TestReadme repeats the first session of README.md as a user types it, one command after another in a new home, and sees the same. The cluster files of the others are
+// rendered; TestSlurmExamples and kuberay's TestExamples repeat those sessions.
 func TestReadme(t *testing.T) {
 	u := newUser(t)
 	state := t.TempDir()
 	u.env = []string{"XDG_STATE_HOME=" + state, "XDG_CACHE_HOME=" + state + "/cache", "PATH=" + filepath.Dir(home.rayctl) + ":" + os.Getenv("PATH")}
-	u.write("train.py", "import ray\nray.init(log_to_driver=False)\nprint('nodes:', len(ray.nodes()))\n")
-	u.write("a.py", "print('hello')\n")
 	defer u.want(0, "down", "--all", "--now")
-	var script strings.Builder
-	script.WriteString("set -e\n")
-	files := readmeFiles(t)
-	if len(files) != 3 {
-		t.Errorf("README.md has %d cluster files", len(files))
-	}
-	u.write("files/train.py", "")
-	for name, text := range files {
-		script.WriteString("rayctl render --name shown -f " + u.write(filepath.Join("files", name), text) + " >/dev/null\n")
-	}
-	ran := 0
-	for _, command := range readmeCommands(t) {
-		if strings.Contains(command, "--launcher ") {
-			command = regexp.MustCompile(`\brayctl run\b`).ReplaceAllString(command, "rayctl render --name shown")
-			command += " >/dev/null"
+	first := session(t, "On this machine")
+	first.Write(func(name, text string) { u.write(name, text) })
+	for _, step := range first.Steps {
+		if differs := step.Differs(u.shell(step.Command)); differs != "" {
+			t.Error(differs)
 		}
-		script.WriteString(command + "\n")
-		ran++
 	}
-	if ran < 7 {
-		t.Fatalf("README.md has %d commands: %s", ran, &script)
+	for _, title := range []string{"On Slurm", "On Kubernetes"} {
+		s := session(t, title)
+		s.Write(func(name, text string) { u.write(name, text) })
+		rendered := u.shell("rayctl render --name shown -f " + s.Name)
+		contains(t, "what "+s.Name+" renders", rendered, "shown", "train.py")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+}
+
+// shell is what a command line prints to a user's terminal, stdout and stderr together.
+func (u *user) shell(line string) string {
+	u.t.Helper()
+	ctx, cancel := context.WithTimeout(u.t.Context(), limit)
 	defer cancel()
-	c := exec.CommandContext(ctx, "sh", "-xc", script.String())
+	c := exec.CommandContext(ctx, "sh", "-c", line)
 	c.Dir, c.Env = u.dir, environment(u.python, u.env...)
 	out, err := c.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v: %s", err, out)
+		u.t.Fatalf("%s: %v: %s", line, err, out)
 	}
-	contains(t, "the output", string(out), "nodes: 2", "succeeded   python train.py", "hello\n", "SUCCEEDED")
+	return strings.ReplaceAll(string(out), u.dir, "")
 }

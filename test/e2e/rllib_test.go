@@ -1,60 +1,85 @@
 package e2e
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
+	"syscall"
 	"testing"
 
-	"github.com/rayctl/rayctl/test/raytest"
+	"github.com/rayctl/rayctl/test/needs"
 )
 
-// TestRLlibTemplate compares what the template calls with RLlib's sources in Ray's wheel. To import RLlib takes torch, of which PyPI has for Linux only the one with CUDA, which is
-// too large for each run of the tests: `make kill-templates TEMPLATE=rllib` runs the template.
+// TestRLlibTemplate runs what `rayctl init rllib` writes, on one cluster, with Debian's torch. The driver is killed after its first checkpoint, from which the next job goes on; that one is
+// stopped, saves, and the third job has one iteration left.
 func TestRLlibTemplate(t *testing.T) {
-	u := newUser(t)
-	u.want(0, "init", "rllib", "--dir", "rllib")
-	contains(t, "render", u.want(0, "render", "-f", "rllib/rayctl.yaml", "--set", "local={}").out, "train.py --runners 2 --iterations 20")
-	out, err := exec.Command(raytest.Env(t, raytest.Ray260), "-c", rllibCheck, filepath.Join(u.dir, "rllib", "train.py")).CombinedOutput()
-	if err != nil || string(out) != "8 parameters and 4 methods are RLlib's\n" {
-		t.Errorf("%v: %s", err, out)
+	u := exampleUser(t)
+	up := append([]string{"up", "learners", "-f", "rllib/rayctl.yaml", "--output-dir", filepath.Join(u.dir, "out")}, u.withTorch()...)
+	u.want(0, "init", "rllib", "--dir", "rllib", "--set", "nodes=1", "--set", "iterations=100000")
+	u.runExample(up...)
+	defer u.want(0, "down", "learners", "--now")
+
+	first := u.start(false, "submit", "learners", "-f", "rllib/rayctl.yaml")
+	first.until("iteration 1 return ", 1)
+	eventually(t, "the first checkpoint", func() bool { return u.iteration() > 0 })
+	for _, pid := range processesOf(t, "learners", func(words []string, _ []byte) bool { return len(words) > 1 && words[1] == "train.py" }) {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
 	}
+	if code := first.code(); code == 0 {
+		t.Errorf("the driver was not killed: %s", tail(first.String()))
+	}
+	reached := u.iteration()
+
+	second := u.start(false, "submit", "learners", "-f", "rllib/rayctl.yaml", "--submission-id", "second")
+	second.until("beginning at iteration "+strconv.Itoa(reached)+"\n", 1)
+	second.until("iteration "+strconv.Itoa(reached+1)+" return ", 1)
+	u.want(0, "stop", "learners", "second")
+	second.code()
+	stopped := regexp.MustCompile(`stopped after iteration (\d+)\n`).FindStringSubmatch(second.String())
+	if stopped == nil || stopped[1] != strconv.Itoa(u.iteration()) {
+		t.Fatalf("the newest checkpoint is that of iteration %d, and %q was printed by %s", u.iteration(), stopped, tail(second.String()))
+	}
+	last := strconv.Itoa(u.iteration() + 1)
+	third := u.runExample("submit", "learners", "-f", "rllib/rayctl.yaml", "--", "python", "train.py", "--runners", "1", "--iterations", last)
+	contains(t, "the job that has one iteration left", third.out, "beginning at iteration "+stopped[1]+"\niteration "+last+" return ")
 }
 
-// rllibCheck reads the syntax trees.
-const rllibCheck = `import ast, os, sys
-import ray
+// savedByRLlib is the iteration of the newest checkpoint in an output directory.
+func savedByRLlib(t *testing.T, out string) map[string]int {
+	t.Helper()
+	var found map[string]int
+	all, _ := filepath.Glob(filepath.Join(out, "checkpoints", "*"))
+	for _, path := range all {
+		if iteration, err := strconv.Atoi(filepath.Base(path)); err == nil {
+			found = map[string]int{"": max(found[""], iteration)}
+		}
+	}
+	return found
+}
 
-def tree(*path):
-    with open(os.path.join(os.path.dirname(ray.__file__), *path)) as file:
-        return ast.parse(file.read())
+// iteration is that of the newest checkpoint in the output directory, 0 if there is none.
+func (u *user) iteration() int {
+	u.t.Helper()
+	return savedByRLlib(u.t, filepath.Join(u.dir, "out"))[""]
+}
 
-def methods(name, *path):
-    """The parameters of a class's methods, by their names."""
-    (of,) = [node for node in tree(*path).body if isinstance(node, ast.ClassDef) and node.name == name]
-    return {node.name: {a.arg for a in node.args.args + node.args.kwonlyargs} for node in of.body if isinstance(node, ast.FunctionDef)}
-
-config = methods("AlgorithmConfig", "rllib", "algorithms", "algorithm_config.py")
-for name, parameters in methods("PPOConfig", "rllib", "algorithms", "ppo", "ppo.py").items():
-    config[name] = config.get(name, set()) | parameters
-algorithm = {**methods("Trainable", "tune", "trainable", "trainable.py"), **methods("Checkpointable", "rllib", "utils", "checkpoints.py"),
-             **methods("Algorithm", "rllib", "algorithms", "algorithm.py")}
-checked, called = 0, set()
-with open(sys.argv[1]) as file:
-    program = ast.parse(file.read())
-for node in ast.walk(program):
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-        continue
-    on, method = node.func.value, node.func.attr
-    given = [k.arg for k in node.keywords]
-    if isinstance(on, ast.Name) and on.id == "algorithm":
-        assert method in algorithm, "Algorithm has no method " + method
-        assert set(given) <= algorithm[method], (method, given)
-        called.add(method)
-    while isinstance(on, ast.Call) and isinstance(on.func, ast.Attribute):
-        on = on.func.value
-    if isinstance(on, ast.Call) and isinstance(on.func, ast.Name) and on.func.id in ("PPOConfig", "configured"):
-        assert method in config, "PPOConfig has no method " + method
-        assert set(given) <= config[method], (method, given, sorted(config[method]))
-        checked += len(given) + len(node.args)
-print(checked, "parameters and", len(called), "methods are RLlib's")
-`
+// withTorch lets the user's clusters import Debian's torch beside RLlib, and returns what to set for them: PyPI has torch for Linux only with CUDA, 6 GB. It was built for Debian's
+// Python and for numpy 1, which later versions of pyarrow refuse.
+func (u *user) withTorch() []string {
+	u.t.Helper()
+	bin := filepath.Dir(needs.Program(u.t, "torchrun", "python3-torch"))
+	out, err := exec.CommandContext(u.t.Context(), filepath.Join(bin, "python3"), "-c", "import torch; print(torch.__path__[0], end='')").Output()
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	beside := u.t.TempDir()
+	if err := os.Symlink(string(out), filepath.Join(beside, "torch")); err != nil {
+		u.t.Fatal(err)
+	}
+	u.env = append(u.env, "PATH="+bin) // in which no other Python is
+	return []string{"--set", "env.PYTHONPATH=" + beside, "--set", `local.packages=["ray[rllib]", "numpy<2", "pyarrow<23"]`}
+}

@@ -25,7 +25,7 @@ func TestRun(t *testing.T) {
 	first, _, _ := strings.Cut(r.err, "\n")
 	contains(t, "the first line", first, "Starting run once on this machine (default launcher)")
 	contains(t, "stderr", r.err, "once failed: the driver exited with code 3", "node-seconds",
-		"the job wrote 1 file into Ray's copy of its working directory, which is removed with the cluster: model.pt; results belong in $RAYCTL_OUTPUT_DIR")
+		"the job wrote 1 file into Ray's copy of its working directory, which is removed with the cluster: model.pt; it is kept in working-dir/ of $RAYCTL_OUTPUT_DIR (/")
 	data, err := os.ReadFile(receipt)
 	if err != nil {
 		t.Fatal(err)
@@ -37,6 +37,7 @@ func TestRun(t *testing.T) {
 	contains(t, "the report", u.read("report.xml"), `<testsuite name="rayctl.once" tests="1" failures="1" errors="0"`, `<failure type="driver-failed" message="failed: the driver exited with code 3">`, "ünï😀")
 
 	t.Run("again", func(t *testing.T) { // the record is shown, without a second driver
+		u := u.in(t)
 		again := u.want(3, args...)
 		if again.out != r.out || !strings.Contains(again.err, "record") {
 			t.Errorf("%+v", again)
@@ -45,6 +46,7 @@ func TestRun(t *testing.T) {
 		contains(t, "the refusal", other.err, "once")
 	})
 	t.Run("afterwards", func(t *testing.T) {
+		u := u.in(t)
 		if got := u.want(0, "logs", "once").out; got != r.out {
 			t.Errorf("logs: %q", got)
 		}

@@ -15,25 +15,29 @@ func TestSecondUserFiles(t *testing.T) {
 	victim, attacker := secondUsers(t)
 	common := commonDir(t)
 	mark := filepath.Join(common, "caught")
-	own := func(name string) string { // a directory of the victim's that others can only read
+	own := func(t *testing.T, name string) string { // a directory of the victim's that others can only read
+		t.Helper()
 		dir := filepath.Join(common, name)
-		victim.mkdir(dir, 0o755)
+		victim.in(t).mkdir(dir, 0o755)
 		return dir
 	}
 	attackers := filepath.Join(common, "attackers")
 	attacker.mkdir(attackers, 0o755)
 	attacker.write(attackers+"/kubeconfig", kubeconfig(mark), 0o644)
-	trapIn := func(dir string) { // from the attacker, in a directory writable by the attacker
+	trapIn := func(t *testing.T, dir string) { // from the attacker, in a directory writable by the attacker
+		t.Helper()
+		attacker := attacker.in(t)
 		attacker.must("mkdir -p " + dir + "/.git")
 		attacker.write(dir+"/rayctl.yaml", trap(attackers), 0o644)
 	}
-	trapIn(attackers)
+	trapIn(t, attackers)
 
 	t.Run("refused", func(t *testing.T) {
-		trapIn(common)
+		victim, attacker := victim.in(t), attacker.in(t)
+		trapIn(t, common)
 		defer os.Remove(common + "/rayctl.yaml")
 		defer os.Remove(mark)
-		open := own("open")
+		open := own(t, "open")
 		victim.write(open+"/rayctl.yaml", "name: open\n", 0o644)
 		victim.must("chmod 777 " + open)
 		team := filepath.Join(common, "team") // root's, with a group that has other members
@@ -42,16 +46,16 @@ func TestSecondUserFiles(t *testing.T) {
 				t.Fatal(step)
 			}
 		}
-		linked := own("linked")
+		linked := own(t, "linked")
 		victim.must("ln -s " + attackers + "/rayctl.yaml " + linked + "/rayctl.yaml")
-		sticky := own("sticky")
+		sticky := own(t, "sticky")
 		victim.must("chmod 1777 " + sticky)
 		victim.write("good.yaml", trap(attackers), 0o644)
 		attacker.must("ln -s " + victim.home + "/good.yaml " + sticky + "/rayctl.yaml")
-		through := own("through")
+		through := own(t, "through")
 		victim.must("ln -s ../attackers " + through + "/dir")
 		for _, c := range []struct{ name, dir, why string }{
-			{"below another's work tree", own("mine"), "belongs to user 12346"},
+			{"below another's work tree", own(t, "mine"), "belongs to user 12346"},
 			{"in another's directory", attackers, "belongs to user 12346"},
 			{"own, where others may write", open, "can be written by every user: `chmod go-w " + open + "`"},
 			{"where a group may write", team, "can be written by the group users"},
@@ -82,8 +86,9 @@ func TestSecondUserFiles(t *testing.T) {
 	})
 
 	t.Run("own files work", func(t *testing.T) {
+		victim := victim.in(t)
 		for dir, modes := range map[string][2]os.FileMode{"plain": {0o755, 0o644}, "private": {0o700, 0o600}, "umask 002": {0o2775, 0o664}} { // the group's id is the user's
-			victim.dir = own(dir)
+			victim.dir = own(t, dir)
 			victim.mkdir(victim.dir+"/.git", modes[0])
 			victim.mkdir(victim.dir+"/sub", modes[0])
 			victim.mkdir(victim.dir, modes[0])
@@ -97,6 +102,7 @@ func TestSecondUserFiles(t *testing.T) {
 	})
 
 	t.Run("directories made beforehand", func(t *testing.T) {
+		victim, attacker := victim.in(t), attacker.in(t)
 		for _, variable := range []string{"XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"} {
 			base := filepath.Join(common, variable)
 			attacker.mkdir(base+"/rayctl", 0o777)
@@ -110,10 +116,10 @@ func TestSecondUserFiles(t *testing.T) {
 				t.Errorf("something was written into %s: %s", base, out)
 			}
 		}
-		victim.env = nil
 	})
 
 	t.Run("modules in the current directory", func(t *testing.T) {
+		victim, attacker := victim.in(t), attacker.in(t)
 		attacker.write(attackers+"/json.py", "import os; os.system('touch "+mark+"')\n", 0o644)
 		attacker.must("rm " + attackers + "/rayctl.yaml")
 		victim.dir, victim.env = attackers, []string{"RAYCTL_RAY_PYTHON=/usr/bin/python3"}

@@ -32,6 +32,7 @@ func TestSecondUser(t *testing.T) {
 	victim.withRay()
 	beforeLocalLaunch(t, victim, attacker, "mine")
 	w := attacker.watch()
+	w.control = "keeper.pyz" // until onDashboard has a rarer one
 	w.secrets["job's secret"] = "do-not-show-5f1c77b1e0aa"
 	withSecret := victim.write("secret.yaml", "secrets: [MY_SECRET]\n", 0o600)
 	env := victim.env
@@ -41,17 +42,18 @@ func TestSecondUser(t *testing.T) {
 	w.secrets["token"] = strings.TrimSpace(victim.must("cat ~/.local/state/rayctl/clusters/mine/ray-token.*"))
 	w.secrets["keeper's token"] = strings.TrimSpace(victim.must("cat ~/.local/state/rayctl/clusters/mine/token"))
 	t.Run("home", func(t *testing.T) {
+		victim, attacker := victim.in(t), attacker.in(t)
 		if r := attacker.sh("ls " + victim.home); r.code == 0 {
 			t.Errorf("the attacker sees the victim's home: %s", r.out)
 		}
 		victim.must("ls ~/.local/state/rayctl")
 	})
-	t.Run("local", func(t *testing.T) { onLocalCluster(t, victim, attacker) })
-	t.Run("dashboard", func(t *testing.T) { onDashboard(t, victim, attacker, w) })
+	t.Run("local", func(t *testing.T) { onLocalCluster(t, victim.in(t), attacker.in(t)) })
+	t.Run("dashboard", func(t *testing.T) { onDashboard(t, victim.in(t), attacker.in(t), w) })
 	victim.want(0, "down", "mine", "--now")
-	w.end()
-	t.Run("local launch", func(t *testing.T) { onLocalLaunch(t, victim) })
-	t.Run("shared run", func(t *testing.T) { onSharedRun(t, victim, attacker) })
+	w.end(t)
+	t.Run("local launch", func(t *testing.T) { onLocalLaunch(t, victim.in(t)) })
+	t.Run("shared run", func(t *testing.T) { onSharedRun(t, victim.in(t), attacker.in(t)) })
 }
 
 // beforeLocalLaunch sets traps at the paths that the nodes' directories had when their names followed from the cluster's name: one
@@ -67,15 +69,15 @@ func beforeLocalLaunch(t *testing.T, victim, attacker *secondUser, name string) 
 }
 
 func (s *secondUser) watch() *watch {
-	w := &watch{t: s.t, secrets: map[string]string{}}
+	s.t.Helper()
+	w := &watch{secrets: map[string]string{}}
 	w.in, w.out, w.wait = s.program("watch")
-	w.look()
+	w.look(s.t)
 	return w
 }
 
 // watch is the attacker's scan of /proc from before a cluster to after it, with what it must not find.
 type watch struct {
-	t       *testing.T
 	in      io.WriteCloser
 	out     *bufio.Reader
 	wait    func() error
@@ -128,13 +130,13 @@ var attackBinary = sync.OnceValues(func() (string, error) {
 })
 
 // look waits for a complete scan.
-func (w *watch) look() {
-	w.t.Helper()
+func (w *watch) look(t *testing.T) {
+	t.Helper()
 	if _, err := io.WriteString(w.in, "look\n"); err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
 	if line, err := w.out.ReadString('\n'); err != nil {
-		w.t.Fatalf("the attacker's watch: %q, %v", line, err)
+		t.Fatalf("the attacker's watch: %q, %v", line, err)
 	}
 }
 
@@ -151,6 +153,7 @@ func onLocalCluster(t *testing.T, victim, attacker *secondUser) {
 	}
 
 	t.Run("packages", func(t *testing.T) {
+		attacker := attacker.in(t)
 		for _, path := range packages {
 			for _, script := range []string{
 				"cat '" + path + "'", "echo evil > '" + path + "'", "rm -f '" + path + "' && ! ls '" + path + "'",
@@ -167,6 +170,7 @@ func onLocalCluster(t *testing.T, victim, attacker *secondUser) {
 	})
 
 	t.Run("links in logs", func(t *testing.T) {
+		victim, attacker := victim.in(t), attacker.in(t)
 		prey := victim.write("prey", "mine\n", 0o600)
 		for _, logs := range found(t, dirs, "logs") {
 			refused(t, attacker, "ln -s '"+prey+"' '"+filepath.Join(logs, "job-driver-third.log")+"'")
@@ -178,6 +182,7 @@ func onLocalCluster(t *testing.T, victim, attacker *secondUser) {
 	})
 
 	t.Run("sockets and secrets", func(t *testing.T) {
+		victim, attacker := victim.in(t), attacker.in(t)
 		for _, name := range []string{"plasma_store", "raylet"} {
 			for _, socket := range found(t, dirs, name) {
 				connects := `python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])' '` + socket + `'`
@@ -208,6 +213,7 @@ func onLocalCluster(t *testing.T, victim, attacker *secondUser) {
 	})
 
 	t.Run("ports", func(t *testing.T) {
+		attacker := attacker.in(t)
 		var st struct {
 			Head   struct{ Address, Dashboard string }
 			Keeper struct{ URL string }
@@ -326,7 +332,7 @@ func onDashboard(t *testing.T, victim, attacker *secondUser, w *watch) {
 	for what, address := range map[string]string{"entry": entry, "entry of --open": entry2, "browser's entry": next[1]} {
 		_, w.secrets[what], _ = strings.Cut(address, "/rayctl/")
 	}
-	w.look() // before anything was used
+	w.look(t) // before anything was used
 	refused(t, attacker, "cat '"+page+"'")
 
 	gets := func(address, path string, headers ...string) request { // headers in pairs
@@ -377,7 +383,7 @@ func onDashboard(t *testing.T, victim, attacker *secondUser, w *watch) {
 	noAnswer("who knows the session", at(0, path(entry)), at(1, path(next[1])), at(0, "/api/version", "Host", own, "Cookie", session), at(0, "/", "Cookie", session))
 	cookieScope(t, attacker, browser, session, own, ours)
 	otherPorts(t, victim, attacker, w, ours)
-	w.look()
+	w.look(t)
 
 	for _, s := range []*screen{printed, browsed, forward} {
 		s.cmd.Process.Signal(syscall.SIGINT)
@@ -570,29 +576,29 @@ func listeners(t *testing.T, uid int) (addresses []string) {
 }
 
 // end checks the findings.
-func (w *watch) end() {
-	w.t.Helper()
+func (w *watch) end(t *testing.T) {
+	t.Helper()
 	w.in.Close()
 	var found seen
 	if err := json.NewDecoder(w.out).Decode(&found); err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
 	if err := w.wait(); err != nil {
-		w.t.Error(err)
+		t.Error(err)
 	}
 	all := strings.Join(slices.Collect(maps.Keys(found.Texts)), "\n")
 	for what, secret := range w.secrets {
 		for text := range found.Texts {
 			if how := leak.Find([]byte(text), secret); how != "" {
-				w.t.Errorf("another user sees the %s (%q) in /proc, %s: %.500q", what, secret, how, text)
+				t.Errorf("another user sees the %s (%q) in /proc, %s: %.500q", what, secret, how, text)
 			}
 		}
 	}
 	if len(w.secrets) == 0 || w.control == "" || !strings.Contains(all, w.control) {
-		w.t.Errorf("%q is not in what the attacker saw: this test would not find anything", w.control)
+		t.Errorf("%q is not in what the attacker saw: this test would not find anything", w.control)
 	}
 	if len(found.Opened) > 0 {
-		w.t.Errorf("another user opens files of the victim's processes in /proc: %v", found.Opened)
+		t.Errorf("another user opens files of the victim's processes in /proc: %v", found.Opened)
 	}
 }
 
@@ -621,7 +627,7 @@ func onLocalLaunch(t *testing.T, victim *secondUser) {
 func onSharedRun(t *testing.T, victim, attacker *secondUser) {
 	colleague := newSecondUser(t, "colleague", colleagueID)
 	colleague.team = true
-	owner := *victim
+	owner := victim.in(t)
 	owner.team = true
 	team := filepath.Join(commonDir(t), "team")
 	for _, step := range []error{os.Mkdir(team, 0o700), os.Chown(team, 0, teamID), os.Chmod(team, 0o2770)} {

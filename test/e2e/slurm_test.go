@@ -148,11 +148,44 @@ func TestSlurmExamples(t *testing.T) {
 			}
 		})
 	}
+	t.Run("README", func(t *testing.T) { s := *s; s.t = t; s.readme(python) })
 	t.Run("allocation", func(t *testing.T) { s := *s; s.t = t; s.inAllocation(t, python, image) })
 	t.Run("serve", func(t *testing.T) { s := *s; s.t = t; s.serves(python) })
 	t.Run("password", func(t *testing.T) { s := *s; s.t = t; s.logsIn(python) })
+	if s.Options.TwoFactors {
+		t.Run("TwoFactors", func(t *testing.T) { s := *s; s.t = t; s.twoFactors(python) })
+	}
 	s.endMasters()
 	s.RequireClean(t)
+}
+
+// readme repeats the session of README.md.
+func (s *site) readme(python string) {
+	s.t.Helper()
+	dir := filepath.Join(s.Home(""), "demo")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		s.t.Fatal(err)
+	}
+	shown := session(s.t, "On Slurm")
+	shown.Write(func(name, text string) {
+		text = strings.ReplaceAll(text, "/shared/venv", filepath.Dir(filepath.Dir(python)))
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			s.t.Fatal(err)
+		}
+	})
+	for _, step := range shown.Steps {
+		ctx, cancel := context.WithTimeout(s.t.Context(), exampleLimit)
+		defer cancel()
+		c := s.Command(ctx, "", "env", "-C", dir, "sh", "-c", `PATH=$0:$PATH; `+step.Command, filepath.Dir(home.rayctl))
+		c.Env = append(c.Env, "XDG_RUNTIME_DIR="+s.Home(""))
+		out, err := c.CombinedOutput()
+		if err != nil {
+			s.t.Fatalf("%s: %v: %s\n%s", step.Command, err, tail(string(out)), s.story())
+		}
+		if differs := step.Differs(string(out)); differs != "" {
+			s.t.Error(differs)
+		}
+	}
 }
 
 // addLogin1 configures a login node as login1 for the user's ssh.
@@ -223,11 +256,11 @@ func (s *site) inAllocation(t *testing.T, python, image string) {
 		{"Refused", a.refusesHere}, {"TwoNodes", func(t *testing.T) { a.twoNodes(t, image) }}, {"ClientKilled", a.clientKilled}, {"Script", a.limitInScript}, {"NewJob", a.newJob},
 		{"Interrupted", a.interruptedHere}, {"Down", a.downHere}, {"KeeperKilled", a.keeperKilled},
 	} {
-		if !t.Run(part.name, part.test) {
+		if !t.Run(part.name, func(t *testing.T) { a.t = t; part.test(t) }) {
 			a.endAll(t)
 		}
 	}
-	t.Run("AllocationEnds", a.allocationEnds)
+	t.Run("AllocationEnds", func(t *testing.T) { a.t = t; a.allocationEnds(t) })
 }
 
 // endAll ends the clusters that a failed test has left in the allocation: the next tests look for what they leave themselves.
@@ -345,7 +378,7 @@ func (a *allocation) refusesHere(t *testing.T) {
 		t.Errorf("a refused launch has left its directory: %v", err)
 	}
 	out, code := a.sh(home.rayctl + " validate --launcher slurm -- echo")
-	if code != 0 || !strings.Contains(out, "this is inside job "+a.id+", and the cluster gets a job of its own; slurm.job: current") {
+	if code != 0 || !strings.Contains(out, "this command runs inside Slurm job "+a.id+", but the cluster gets a job of its own; slurm.job: current") {
 		t.Errorf("code %d, %s", code, out)
 	}
 	unlike := a.Command(t.Context(), "", "salloc", "--quiet", "--partition=gpu", "--mem=1G", ":", "--partition=cpu", "--mem=1G",
@@ -376,7 +409,6 @@ func (a *allocation) current(verb, args string) string {
 
 // twoNodes: each node is a step, in a container, and has one of the two GPUs that the allocation has there.
 func (a *allocation) twoNodes(t *testing.T, image string) {
-	a.t = t
 	const look = `import os, ray
 ray.init(log_to_driver=False)
 @ray.remote(num_cpus=1, num_gpus=1, scheduling_strategy="SPREAD")
@@ -412,7 +444,6 @@ func (a *allocation) alone(after string) {
 
 // clientKilled: the steps outlive their client, and are reached from inside and outside.
 func (a *allocation) clientKilled(t *testing.T) {
-	a.t = t
 	gate := filepath.Join(a.dir, "gate")
 	a.sh("(" + a.current("run", "--name killed --workers 1 -- sh -c 'echo begun; until [ -e "+gate+" ]; do sleep 0.2; done; echo over; exit 7'") + ") >" + a.dir + "/killed.out 2>&1 & echo $! >" + a.dir + "/killed.pid")
 	a.printed("killed", "begun")
@@ -444,7 +475,6 @@ func (a *allocation) printed(name, text string) {
 // limitInScript: an sbatch script goes on in its allocation when the cluster there has ended. The limit counts the start of Ray, too, which
 // takes long on a busy machine.
 func (a *allocation) limitInScript(t *testing.T) {
-	a.t = t
 	file := filepath.Join(a.dir, "script")
 	script := "export XDG_RUNTIME_DIR=" + a.Home("") + "\n(" + a.current("run", "--name limited --workers 1 --set lifetime.max=1m -- sh -c 'squeue --me --noheader --format=\"name %j\"; exec sleep 600'") + ")\n" +
 		`echo "code $? in job $SLURM_JOB_ID, which is $(squeue --noheader --jobs=$SLURM_JOB_ID --format=%T)"`
@@ -463,10 +493,9 @@ func (a *allocation) limitInScript(t *testing.T) {
 // newJob: without the key a cluster is a job of its own, also in an allocation, whose variables it does not have. Of its own
 // job the driver has the number.
 func (a *allocation) newJob(t *testing.T) {
-	a.t = t
 	line := strings.Replace(a.current("run", `--name apart --workers 1 -- sh -c 'env; echo; squeue --me --noheader --format="%j is %i"'`), " --slurm-job current ", " ", 1)
 	out, code := a.sh("export SLURM_HINT=nosuch SBATCH_PARTITION=nosuch; " + line)
-	if code != 0 || !strings.Contains(out, "this is inside job "+a.id+", and the cluster gets a job of its own") {
+	if code != 0 || !strings.Contains(out, "this command runs inside Slurm job "+a.id+", but the cluster gets a job of its own") {
 		t.Errorf("code %d, %s\n%s", code, out, a.story())
 	}
 	own := regexp.MustCompile(`(?m)^apart is (\d+)$`).FindStringSubmatch(out)
@@ -481,7 +510,6 @@ func (a *allocation) newJob(t *testing.T) {
 }
 
 func (a *allocation) interruptedHere(t *testing.T) {
-	a.t = t
 	pid := filepath.Join(a.dir, "interrupted.pid")
 	run := a.begin("sh -c 'echo $PPID' >" + pid + "; " + a.current("run", "--name interrupted --workers 1 -- sh -c 'echo begun; exec sleep 600'"))
 	a.printed("interrupted", "begun")
@@ -496,7 +524,6 @@ func (a *allocation) interruptedHere(t *testing.T) {
 }
 
 func (a *allocation) downHere(t *testing.T) {
-	a.t = t
 	if out, code := a.sh(a.current("up", "stays --workers 1")); code != 0 {
 		t.Fatalf("code %d, %s\n%s", code, out, a.story())
 	}
@@ -511,7 +538,6 @@ func (a *allocation) downHere(t *testing.T) {
 
 // keeperKilled: what follows ends our steps, not the user's step 0.
 func (a *allocation) keeperKilled(t *testing.T) {
-	a.t = t
 	run := a.begin(a.current("run", "--name orphan --workers 1 -- sh -c 'echo begun; exec sleep 600'"))
 	a.printed("orphan", "begun")
 	if _, err := a.Exec(t.Context(), 1, "kill -9 $(pgrep -f 'keeper.*slurm-star[t]')"); err != nil {
@@ -525,7 +551,6 @@ func (a *allocation) keeperKilled(t *testing.T) {
 
 // allocationEnds: with the allocation its clusters end.
 func (a *allocation) allocationEnds(t *testing.T) {
-	a.t = t
 	if out, code := a.sh(a.current("up", "ends --workers 1")); code != 0 {
 		t.Fatalf("code %d, %s\n%s", code, out, a.story())
 	}
@@ -656,6 +681,7 @@ func (s *site) logsIn(python string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	s.t.Cleanup(func() { s.configureSSH(string(config)) })
 	s.endMasters()
 	text := "Host login1\n  PubkeyAuthentication no\n" + string(config)
 	s.configureSSH(text)
@@ -673,9 +699,6 @@ func (s *site) logsIn(python string) {
 	}
 	s.endMasters()
 	s.ownConnection(text, password, "ls")
-	if s.Options.TwoFactors {
-		s.t.Run("TwoFactors", func(t *testing.T) { s := *s; s.t = t; s.twoFactors(string(config), python) })
-	}
 }
 
 // endMasters ends rayctl's connections to login1, which stay open for a minute for the next rayctl (ControlPersist).
@@ -741,9 +764,15 @@ func (s *site) ownConnection(config string, answers []reply, verb string, args .
 }
 
 // twoFactors: a key is not enough, and sshd asks for a password and a code, one after the other. The person who is asked types both.
-func (s *site) twoFactors(config, python string) {
+func (s *site) twoFactors(python string) {
 	s.t.Helper()
-	text := "Host login1\n  Port " + strconv.Itoa(slurmtest.TwoFactorsPort) + "\n" + config
+	config, err := os.ReadFile(filepath.Join(s.Home(""), ".ssh", "config"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { s.configureSSH(string(config)) })
+	s.endMasters()
+	text := "Host login1\n  Port " + strconv.Itoa(slurmtest.TwoFactorsPort) + "\n" + string(config)
 	s.configureSSH(text)
 	out, err := s.onLogin1("ls").CombinedOutput()
 	if err == nil {

@@ -1,9 +1,13 @@
 package e2e
 
 import (
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -33,6 +37,7 @@ func TestStop(t *testing.T) {
 	u.want(0, "stop", "-c", "shared", "long")
 	u.want(65, "stop", "-c", "shared", "nosuch")
 	stopPending(t, u)
+	stopBuilding(t, u)
 }
 
 // stopPending: a job that waits for resources cannot be stopped by Ray before it starts; stop says so, and waits until Ray has started and stopped it. One that
@@ -44,19 +49,77 @@ func stopPending(t *testing.T, u *user) {
 		u.start(false, append(append([]string{"submit", "shared", "--submission-id", id}, two...), "--", "python", "-c", patient)...).until("ready", 1)
 	}
 	u.want(0, append(append([]string{"submit", "shared", "--submission-id", "waits", "-d"}, two...), "--", "python", "-c", patient)...)
-	stop := u.start(false, "stop", "shared", "waits")
-	stop.until("job waits waits for resources or for its environment; Ray stops it when it starts it", 1)
-	contains(t, "jobs", u.want(0, "jobs", "shared").out, "PENDING")
-	u.want(0, "stop", "shared", "holds1", "holds2")
-	u.want(runstate.CodeInterrupted, "logs", "shared", "waits", "-f")       // until it has ended
-	if code := stop.code(); code != 0 && code != runstate.CodeUnreachable { // where this takes longer than stop waits, see TestStopUnstarted
-		t.Errorf("stop of a job that starts: exit code %d, %s", code, stop)
-	}
-	contains(t, "once it has started", u.want(0, "stop", "shared", "waits").err, "job waits is STOPPED")
+	stopUnstarted(t, u, "waits", "a node with 2 CPUs free, or its environment", func() { u.want(0, "stop", "shared", "holds1", "holds2") })
 	contains(t, "a job that fits nowhere", u.want(runstate.CodeSpec, "submit", "shared", "--entrypoint-num-cpus", "3", "--", "true").err,
 		"job.entrypointCpus: the driver reserves 3 CPUs on one node, and no node of the cluster has more than 2 CPUs")
 	contains(t, "a run that fits nowhere", u.want(runstate.CodeSpec, "run", "--dry-run", "--cpus-per-worker", "2", "--workers", "1", "--set", "job.entrypointGpus=1", "--", "true").err,
 		"job.entrypointGpus: the driver reserves 1 GPU on one node, and no node of the cluster has more than 0 GPUs")
+}
+
+// heldBackend builds a package without dependencies, once somebody has opened the pipe for writing.
+const heldBackend = `import os, zipfile
+HERE = os.path.dirname(os.path.abspath(__file__))
+def get_requires_for_build_wheel(config_settings=None):
+    with open("PIPE") as held:
+        held.read()
+    return []
+def build_wheel(directory, config_settings=None, metadata_directory=None):
+    with zipfile.ZipFile(os.path.join(directory, "held-1-py3-none-any.whl"), "w") as wheel:
+        wheel.writestr("held.py", "")
+        wheel.writestr("held-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: held\nVersion: 1\n")
+        wheel.writestr("held-1.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: held\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr("held-1.dist-info/RECORD", "")
+    return "held-1-py3-none-any.whl"
+`
+
+// stopBuilding: the same of a job for which pip builds a package. It needs no network.
+func stopBuilding(t *testing.T, u *user) {
+	t.Helper()
+	pipe := filepath.Join(u.dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	u.write("held/pyproject.toml", "[project]\nname = \"held\"\nversion = \"1\"\n[build-system]\nrequires = []\nbuild-backend = \"backend\"\nbackend-path = [\".\"]\n")
+	u.write("held/backend.py", strings.Replace(heldBackend, "PIPE", pipe, 1))
+	u.want(0, "submit", "shared", "--submission-id", "builds", "-d", "--pip", filepath.Join(u.dir, "held"), "--", "python", "-c", patient)
+	opened := make(chan *os.File, 1)
+	go func() { // opened once pip has called the backend
+		writer, _ := os.OpenFile(pipe, os.O_WRONLY, 0)
+		opened <- writer
+	}()
+	var building *os.File
+	select {
+	case building = <-opened:
+	case <-time.After(limit):
+		t.Fatalf("pip does not build: %s", u.do("jobs", "shared", "builds").out)
+	}
+	defer building.Close()
+	stopUnstarted(t, u, "builds", "its environment, with its packages and files", func() { building.Close() })
+}
+
+// stopUnstarted stops a PENDING job of the shared cluster that waits until start is called: nobody who asks waits for that in silence.
+func stopUnstarted(t *testing.T, u *user, id, waits string, start func()) {
+	t.Helper()
+	contains(t, "status", u.want(0, "status", "shared").out, id+" PENDING", "waits for ", " "+waits+"\n")
+	contains(t, "status -o json", u.want(0, "status", "shared", "-o", "json").out, strconv.Quote(waits))
+	following := u.start(false, "logs", "shared", id, "-f")
+	following.until("PENDING: ", 1)
+	following.cmd.Process.Signal(syscall.SIGINT)
+	if code := following.code(); code != runstate.CodeInterrupted {
+		t.Errorf("logs -f of a job that waits: exit code %d, %s", code, following)
+	}
+	contains(t, "logs -f", following.String(), "stopped watching job "+id+", which is PENDING and waits for: "+waits)
+	said := "job " + id + " is PENDING: it waits for " + waits + ". Ray ends the job when it starts the job; before that `rayctl down shared` ends the job with its cluster"
+	contains(t, "stop --no-wait", u.want(0, "stop", "shared", id, "--no-wait").err, said)
+	stop := u.start(false, "stop", "shared", id)
+	stop.until(said, 1)
+	contains(t, "jobs", u.want(0, "jobs", "shared", id).out, "PENDING")
+	start()
+	u.want(runstate.CodeInterrupted, "logs", "shared", id, "-f")            // until it has ended
+	if code := stop.code(); code != 0 && code != runstate.CodeUnreachable { // where this takes longer than stop waits, see TestStopUnstarted
+		t.Errorf("stop of a job that starts: exit code %d, %s", code, stop)
+	}
+	contains(t, "once it has started", u.want(0, "stop", "shared", id).err, "job "+id+" is STOPPED")
 }
 
 // TestStopRun: of a run that loses a worker, which its supervisor starts again, and then supervisor and worker, its client and `status` report that while the driver continues. Of a run whose driver is deaf to SIGTERM, stop and the run both

@@ -61,5 +61,5 @@ func submitRepository(t *testing.T, u *user) {
 	if want := "['.gitignore', 'kept.ckpt', 'main.py']\n"; r.out != want {
 		t.Errorf("the job has %q, want %q", r.out, want)
 	}
-	contains(t, "what was sent", r.err, "sent 3 files, 51 B; left out by .gitignore: data/ (5 B), *.ckpt (2)\n")
+	contains(t, "what was sent", r.err, "sent 3 files, 51 B; left out by .gitignore: data/ (5 B), *.ckpt (2); `--excludes '!data'` sends data/\n")
 }

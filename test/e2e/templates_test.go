@@ -14,17 +14,18 @@ func TestTemplates(t *testing.T) {
 	u.want(0, "init", "train", "--dir", "train", "--set", "steps=100000")
 	u.want(0, "init", "tune", "--dir", "tune", "--set", "trials=8", "--set", "steps=200")
 	out := filepath.Join(u.dir, "out")
-	u.runExample("up", "templates", "-f", "data/rayctl.yaml", "--output-dir", out)
+	// FastAPI as the template llm needs it: a newer one reads the routes' functions where they are called, which Ray 2.60 has prepared in another process (ray-project/ray#64475).
+	u.runExample("up", "templates", "-f", "data/rayctl.yaml", "--output-dir", out, "--set", "workers.reader.gpus=2", "--set", "env.CUDA_VISIBLE_DEVICES=0,1,2,3",
+		"--set", `local.packages=["ray[data,serve,train,tune]", "fastapi<0.137"]`,
+		"--set", "env.RAY_worker_niceness=0") // with Ray's 15, Serve's controller and proxy wait for minutes beside other tests: imports of theirs take seconds of processor time
 	defer u.want(0, "down", "templates", "--now")
 
 	u.want(0, "init", "basic", "--dir", "basic")
 	contains(t, "the basic template", u.runExample("submit", "templates", "-f", "basic/rayctl.yaml").out, "sum of squares: 328350\nnodes: ")
 
-	u.want(0, "init", "llm", "--dir", "llm")
-	u.write("llm/check.py", llmCheck)
-	contains(t, "the options of the template llm", u.runExample("submit", "templates", "--working-dir", "llm", "--", "python", "check.py").out, "checked qwen3-8b\n")
+	u.standsInForVLLM("templates")
 
-	u.stopped("train", "Checkpoint successfully created", 5) // by two workers: Ray Train has noted the first two, which it does after a worker has told of one
+	u.stopped("train", "Checkpoint successfully created", 5) // Ray Train notes a checkpoint after all workers have told of it
 	again := u.runExample("submit", "templates", "-f", "train/rayctl.yaml", "--", "python", "train.py", "--steps", "1")
 	contains(t, "the training that goes on", again.out, "fitted:")
 	if strings.Contains(again.out, "beginning at step 0\n") || !strings.Contains(again.out, "beginning at step ") {
@@ -37,26 +38,6 @@ func TestTemplates(t *testing.T) {
 	u.stopped("data", "MapBatches(Model)", 1)
 	contains(t, "the inference that goes on", u.runExample("submit", "templates", "-f", "data/rayctl.yaml").out, "\n1000 rows are done\n")
 }
-
-// llmCheck compares the template for LLMs, which needs GPUs, with Ray's own classes. ray.serve.llm itself imports vLLM: their module is read in its place.
-const llmCheck = `import importlib.util, re, yaml
-from ray.llm._internal.serve.core.configs.llm_config import LLMConfig
-from ray.serve.config import AutoscalingConfig
-
-(app,) = yaml.safe_load(open("serve.yaml"))["applications"]
-module, function = app["import_path"].split(":")
-assert re.search("^def " + function + r"\(", open(importlib.util.find_spec(module).origin).read(), re.M), app["import_path"]
-(given,) = app["args"]["llm_configs"]
-config = LLMConfig(**given)
-scaling = given["deployment_config"]["autoscaling_config"]
-assert set(scaling) <= set(AutoscalingConfig.__fields__), scaling
-AutoscalingConfig(**scaling)
-assert set(given["model_loading_config"]) <= set(type(config.model_loading_config).model_fields)
-try:
-    LLMConfig(**given, engine_kwarg={})
-except ValueError:
-    print("checked", config.model_id)
-`
 
 // stopped starts a template's job and stops it as soon as it has printed a text so many times.
 func (u *user) stopped(template, text string, times int) {

@@ -36,7 +36,7 @@ func (c *Cluster) Hang(part bed.Part) (func() error, error) { return c.bed.Hang(
 
 // Cleanups have no test context any more.
 func (c *Cluster) limit() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), StartTimeout)
+	return context.WithTimeout(context.Background(), startTimeout)
 }
 
 // StopAPIServer kills the API server. Pods continue to run.

@@ -58,8 +58,8 @@ type Cluster struct {
 	bed *bed.Bed
 }
 
-// StartTimeout bounds the start of a built testbed, including the import of an image on a crowded machine.
-const StartTimeout = 8 * time.Minute
+// startTimeout bounds the start of a built testbed, including the import of an image on a crowded machine.
+const startTimeout = 8 * time.Minute
 
 // held is this process's use of the testbed.
 var held struct {
@@ -91,7 +91,7 @@ func Start(t testing.TB, opts Options) *Cluster {
 	if _, err := build.All(t.Context(), config.Versions, config.Simulated.Nodes > 0); err != nil {
 		t.Fatalf("building the testbed: %v", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), StartTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	defer cancel()
 	if err := b.Up(ctx, config); err != nil {
 		t.Fatal(err)

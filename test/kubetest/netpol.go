@@ -23,10 +23,10 @@ import (
 	"github.com/rayctl/rayctl/test/kubetest/build"
 )
 
-// EnforceNetworkPolicies makes the pods of a namespace obey its NetworkPolicies until the test's end, which the testbed's network (CNI's bridge) does not do
-// by itself: by nftables in each pod's network namespace, renewed when pods or policies change. As networks do, it lets in what comes from the pod's own node,
-// answers to what was let through, and all of a pod's own. For peers it knows podSelector and ipBlock, for ports numbers. A new pod is free until it is
-// seen, for some 0.1 s.
+// EnforceNetworkPolicies enforces the NetworkPolicies of a namespace until the test's end. The testbed's network (CNI's plug-in bridge) does not enforce them.
+// It writes nftables rules into each pod's network namespace, and writes them anew when pods or policies change. As usual networks do, it always allows
+// connections from the pod's own node, replies on allowed connections, and connections of a pod to itself. Of peers it supports podSelector and ipBlock, of ports
+// only numbers. A new pod has no rules for the first 0.1 s or so.
 func (c *Cluster) EnforceNetworkPolicies(t testing.TB, namespace string) {
 	t.Helper()
 	nft, err := build.NFT(t.Context())
@@ -38,7 +38,7 @@ func (c *Cluster) EnforceNetworkPolicies(t testing.TB, namespace string) {
 	var done sync.WaitGroup
 	done.Go(func() {
 		for ctx.Err() == nil {
-			if err := e.look(ctx); err != nil && ctx.Err() == nil {
+			if err := e.update(ctx); err != nil && ctx.Err() == nil {
 				t.Log(err)
 			}
 			select {
@@ -54,11 +54,12 @@ type enforcer struct {
 	c         *Cluster
 	namespace string
 	nft       []string
-	pids      map[types.UID]string // the sandbox of each pod
-	applied   map[types.UID]string // its rules
+	pids      map[types.UID]string // by pod: the process of its sandbox
+	applied   map[types.UID]string // by pod: the rules that its network namespace has
 }
 
-func (e *enforcer) look(ctx context.Context) error {
+// update writes the rules of the pods whose rules have changed.
+func (e *enforcer) update(ctx context.Context) error {
 	pods, err := e.c.Core.CoreV1().Pods(e.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
@@ -84,7 +85,7 @@ func (e *enforcer) look(ctx context.Context) error {
 		cmd.Stdin = strings.NewReader(rules)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			if _, gone := os.Stat("/proc/" + e.pids[p.UID]); gone != nil {
-				delete(e.pids, p.UID) // it was that of an earlier container
+				delete(e.pids, p.UID) // the sandbox was replaced
 				continue
 			}
 			return fmt.Errorf("the rules of pod %s: %w: %s\n%s", p.Name, err, out, rules)
@@ -94,9 +95,11 @@ func (e *enforcer) look(ctx context.Context) error {
 	return nil
 }
 
+// podOfGroup finds a pod's UID in the path of a cgroup.
 var podOfGroup = regexp.MustCompile(`/pod([0-9a-f-]{36})`)
 
-// sandboxes finds the process of each pod's sandbox on this machine. Until it is the pause program it may be in the machine's own network namespace.
+// sandboxes finds the process of each pod's sandbox on this machine. It takes only processes that run the pause program: before that, the process may still be in
+// the machine's network namespace.
 func sandboxes() map[types.UID]string {
 	out := map[types.UID]string{}
 	groups, _ := filepath.Glob("/proc/[0-9]*/cgroup")
@@ -114,7 +117,7 @@ func sandboxes() map[types.UID]string {
 	return out
 }
 
-// rules are those of one pod.
+// rules returns the nftables rules of one pod.
 func (e *enforcer) rules(p *corev1.Pod, pods []corev1.Pod, policies []networkingv1.NetworkPolicy) string {
 	in, out, isolatedIn, isolatedOut := "", "", false, false
 	for _, policy := range policies {
@@ -145,7 +148,7 @@ func (e *enforcer) rules(p *corev1.Pod, pods []corev1.Pod, policies []networking
 	return text + "}\n"
 }
 
-// accept is a rule of a policy: one line to each peer and port.
+// accept returns the nftables lines for one rule of a policy: a line for each pair of a peer and a port.
 func accept(side string, peers []networkingv1.NetworkPolicyPeer, ports []networkingv1.NetworkPolicyPort, pods []corev1.Pod) (text string) {
 	var who, where []string
 	for _, peer := range peers {

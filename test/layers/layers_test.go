@@ -24,17 +24,15 @@ const order = `
 docs/gen docs/share cmd/rayctl
 cmd
 cmd/clusters cmd/jobs cmd/serve cmd/access cmd/files cmd/advise
-cmd/clusters/report cmd/clusters/interrupt cmd/clusters/dump cmd/files/translate cmd/app/apptest
-cmd/app/jobend cmd/app/served cmd/app/nodefiles
-cmd/app cmd/app/watcher cmd/app/driverend
+cmd/clusters/dump cmd/files/translate cmd/app/apptest
+cmd/app/served cmd/app/nodefiles
+cmd/app
 docs
-cmd/app/rayclient cmd/app/sizes cmd/app/words cmd/config cmd/terminal cmd/dashproxy cmd/tarstream
+cmd/app/sizes cmd/config cmd/terminal
 
 slurm
 slurm/tunnels
-slurm/nodetunnel
 slurm/site
-slurm/controller/queue
 slurm/controller
 slurm/script
 slurm/slurmspec
@@ -42,46 +40,42 @@ slurm/rundir
 slurm/remote
 
 kuberay
-kuberay/doctor kuberay/podexec kuberay/resident kuberay/collect kuberay/tend kuberay/sizes
-kuberay/due kuberay/result
+kuberay/doctor
+kuberay/result
 kuberay/observe
-kuberay/api kuberay/handover
+kuberay/api
 kuberay/objects kuberay/transport
-kuberay/admit kuberay/pod
+kuberay/admit
 kuberay/kuberayspec
 kuberay/manifest
-kuberay/newer
 
 tsp
-tsp/tspspec
 local
 local/onemachine
-local/machine local/rundir
 local/rayenv local/localspec local/proc
+local/uvtool
 
-templates templates/workloads scripts
+templates/workloads scripts
 launcher/conformance launcher/conformance/terminaltest
 launcher/history launcher/orders launcher/sharedrun
 launcher
 launcher/keeper launcher/driverio launcher/spec/clientfiles launcher/spec/ignored launcher/spec/schema
 launcher/spec
-launcher/spec/environ launcher/spec/nearest launcher/spec/rayoptions launcher/spec/units
+launcher/spec/environ launcher/spec/units
 
 dashboardclient/pack
 dashboardclient
 dashboardclient/logstream
 dashboardclient/proven
-dashboardclient/httpbody dashboardclient/lastaddress dashboardclient/poll dashboardclient/pydantic
 
 keeper
-launcher/runstate launcher/filelock launcher/sleep launcher/tail launcher/theirfile launcher/trust launcher/wholefile
+launcher/runstate launcher/sharedfile launcher/sleep launcher/tail launcher/trust
 `
 
 // guests are the only packages of launchers that others import, besides cmd, which lists the launchers.
 var guests = map[string][]string{
-	"tsp":             {"local/onemachine"},                   // tsp is a queue on one machine
-	"tsp/tspspec":     {"local/localspec"},                    // and has its defaults
-	"cmd/app/apptest": {"local/localspec", "slurm/slurmspec"}, // the launcher in memory that tests of verbs use
+	"tsp":             {"local/onemachine", "local/localspec"}, // tsp is a queue on one machine, and has its defaults
+	"cmd/app/apptest": {"local/localspec", "slurm/slurmspec"},  // the launcher in memory that tests of verbs use
 }
 
 // neutral are packages of Slurm's launcher that another batch system could import: they import nothing of Slurm.

@@ -1,5 +1,5 @@
 // Package needs declares what a test needs from the machine. An unmet need skips the test with the reason. With
-// CI=true it fails the test, so that nothing is skipped there unnoticed.
+// CI=true it fails the test, so that nothing is skipped there unnoticed. A Python that is too old for rayctl is replaced by a stand-in (oldpython.go).
 package needs
 
 import (

@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/rayctl/rayctl/launcher/filelock"
+	"github.com/rayctl/rayctl/launcher/sharedfile"
 )
 
 // Dir returns dir, which fill fills at first use. Processes share the directory: one fills it under a lock, and it gets its name only when complete.
@@ -21,7 +21,7 @@ func Dir(ctx context.Context, dir string, fill func(ctx context.Context, tmp str
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return "", fmt.Errorf("making the test cache: %w", err)
 	}
-	lock, err := filelock.Acquire(ctx, dir+".lock")
+	lock, err := sharedfile.Acquire(ctx, dir+".lock")
 	if err != nil {
 		return "", err
 	}

@@ -31,20 +31,24 @@ func Conformance(t *testing.T) conformance.Config {
 				{Name: "a"}, {Name: "b", NodeResources: spec.NodeResources{Resources: map[string]float64{"b": 1}}},
 			}}
 		},
-		WithGPU: func(s *spec.ClusterSpec) {
-			s.Head.GPUs, s.Env = 1, map[string]string{"CUDA_VISIBLE_DEVICES": "0"} // Ray counts what stands there
+		GPUNodes: func() *spec.ClusterSpec {
+			visible, two := map[string]string{"CUDA_VISIBLE_DEVICES": "0,1,2,3"}, 2 // Ray counts what stands there, and rayctl shares it out
+			return &spec.ClusterSpec{Ray: spec.Ray{Python: python}, Env: visible, Workers: []spec.WorkerGroup{{Name: "gpu", Replicas: &two, NodeResources: spec.NodeResources{GPUs: 2}}}}
 		},
 		Elastic:         true,
 		Allocated:       here.Allocated,
 		KillKeeper:      here.KillKeeper,
 		Hold:            here.Hold,
 		HoldWorkers:     here.HoldWorkers,
-		KeepsJobs:       true,
+		KeeperLog:       true,
 		KillHead:        here.KillHead,
 		FreezeDashboard: here.FreezeDashboard,
 		Surfaces:        here.Surfaces,
 		Story:           here.Story,
-		Without:         map[string]string{"name service away for a minute": "the parts of a cluster on one machine find each other by addresses"},
+		Without: map[string]string{
+			"name service away for a minute": "the parts of a cluster on one machine find each other by addresses",
+			"driver that ends Ray":           "it would end all Rays of this machine: launcher/keeper TestRayStop hides them from it",
+		},
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rayctl/rayctl/launcher/filelock"
+	"github.com/rayctl/rayctl/launcher/sharedfile"
 )
 
 const (
@@ -54,7 +54,7 @@ func Parallel(t *testing.T) {
 	turn.Lock()
 	defer turn.Unlock()
 	for waits := time.Now(); ; time.Sleep(look) {
-		lock, err := filelock.Try(lockFile("begin"))
+		lock, err := sharedfile.Try(lockFile("begin"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func Parallel(t *testing.T) {
 }
 
 // admit decides whether a test may begin, and returns the place that it has then, if there was one.
-func admit(overdue bool) (free *filelock.Lock, may bool, err error) {
+func admit(overdue bool) (free *sharedfile.Lock, may bool, err error) {
 	living := float64(len(heads())) / float64(runtime.NumCPU())
 	if living < few {
 		if free, err = place(); free != nil || err != nil {
@@ -96,13 +96,13 @@ func admit(overdue bool) (free *filelock.Lock, may bool, err error) {
 // places are those that this process's tests have, by the test's name.
 var places = struct {
 	sync.Mutex
-	of map[string]*filelock.Lock
-}{of: map[string]*filelock.Lock{}}
+	of map[string]*sharedfile.Lock
+}{of: map[string]*sharedfile.Lock{}}
 
 // place is one that no test has, of as many as there are processors; nil: there is none.
-func place() (*filelock.Lock, error) {
+func place() (*sharedfile.Lock, error) {
 	for i := range runtime.NumCPU() {
-		if lock, err := filelock.Try(lockFile(fmt.Sprint(i))); lock != nil || err != nil {
+		if lock, err := sharedfile.Try(lockFile(fmt.Sprint(i))); lock != nil || err != nil {
 			return lock, err
 		}
 	}
@@ -110,7 +110,7 @@ func place() (*filelock.Lock, error) {
 }
 
 // take gives the test the place until the test has ended.
-func take(t *testing.T, free *filelock.Lock) {
+func take(t *testing.T, free *sharedfile.Lock) {
 	places.Lock()
 	defer places.Unlock()
 	places.of[t.Name()] = free

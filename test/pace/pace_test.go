@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rayctl/rayctl/launcher/filelock"
+	"github.com/rayctl/rayctl/launcher/sharedfile"
 )
 
 // The processors' times advance, and together as the clock does on at least one processor.
@@ -38,7 +38,7 @@ func TestTimesAdvance(t *testing.T) {
 // As many tests have a place as there are places, and one that has ended gives its place back; a test that waits for its subtests leaves its place to them.
 func TestPlaces(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	var got []*filelock.Lock
+	var got []*sharedfile.Lock
 	for {
 		lock, err := place()
 		if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/rayctl/rayctl/test/needs"
 )
 
-// startLimit is generous: on a loaded machine the import of Ray alone was seen to take 23 s.
+// startLimit is long because on a loaded machine the import of Ray alone has taken 23 s.
 const startLimit = 3 * time.Minute
 
 // HeadOptions configures a head.
@@ -103,7 +103,7 @@ func Start(ctx context.Context, opts HeadOptions, logf func(string, ...any)) (*H
 }
 
 // errTooSlow: "ray start" gave up at a limit fixed in its code (raylet_start_wait_time_s in node.py).
-var errTooSlow = errors.New("ray start was too slow for itself")
+var errTooSlow = errors.New("ray start exceeded its own time limit")
 
 func startOnce(ctx context.Context, opts HeadOptions, logf func(string, ...any)) (*Head, error) {
 	head, err := Prepare(ctx, opts, logf)
@@ -141,15 +141,15 @@ func Prepare(ctx context.Context, opts HeadOptions, logf func(string, ...any)) (
 		return nil, err
 	}
 	head := &Head{Version: opts.Version, Python: python, TempDir: dir, logPath: filepath.Join(dir, "start.log")}
-	if err := head.shape(ctx, opts); err != nil {
+	if err := head.configure(ctx, opts); err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, err
 	}
 	return head, nil
 }
 
-// shape sets the address, the environment and the command line.
-func (h *Head) shape(ctx context.Context, opts HeadOptions) error {
+// configure sets the address, the environment and the command line.
+func (h *Head) configure(ctx context.Context, opts HeadOptions) error {
 	ports, err := freePorts(ctx, 2+len(agentPorts))
 	if err != nil {
 		return err
@@ -173,8 +173,8 @@ func (h *Head) shape(ctx context.Context, opts HeadOptions) error {
 // agentPorts are the options of a node's agents.
 var agentPorts = []string{"--dashboard-agent-listen-port=", "--dashboard-agent-grpc-port=", "--metrics-export-port=", "--runtime-env-agent-port="}
 
-// agentArgs sets the agents' ports. A new raylet waits only 15 s for ports that its agents choose, which is too short on a
-// loaded machine; an old one has neither all options nor that limit.
+// agentArgs sets the agents' ports. A raylet of Ray 2.60 waits only 15 s for ports that its agents choose, which is too short on a loaded machine. Older versions do
+// not have all these options, nor that limit.
 func (h *Head) agentArgs(ports []string) []string {
 	if h.Version != Ray260 {
 		return []string{agentPorts[0] + "0", agentPorts[1] + "0"}
@@ -216,8 +216,8 @@ func (h *Head) environment(opts HeadOptions) ([]string, error) {
 			env = append(env, variable)
 		}
 	}
-	// A raylet ends, and with it the node, when its agent has not registered within 30 s: as rayctl's own nodes have it (keeper, raystart.py). And Serve's
-	// controller kills a proxy that is not ready within 5 s (Ray 2.9, serve/_private/proxy_state.py): the application that is applied then fails.
+	// By default a raylet ends, and with it the node, if its agent has not registered within 30 s; the keeper sets the same longer limit (raystart.py). By default
+	// Serve's controller kills a proxy that is not ready within 5 s (Ray 2.9, serve/_private/proxy_state.py), and the deployment fails.
 	env = append(env, "HOME="+home, "PYTHONUNBUFFERED=1", "RAY_agent_register_timeout_ms=120000", "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S=60")
 	if opts.NoToken || !hasTokens(opts.Version) {
 		env = append(env, "RAY_AUTH_MODE=disabled")

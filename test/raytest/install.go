@@ -1,14 +1,17 @@
 package raytest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"testing"
 
-	"github.com/rayctl/rayctl/launcher/filelock"
+	"github.com/rayctl/rayctl/launcher/sharedfile"
+	"github.com/rayctl/rayctl/local/uvtool"
 )
 
 // release describes how to install a version of Ray.
@@ -49,7 +52,7 @@ func Install(ctx context.Context, version string, logf func(string, ...any)) (st
 		return "", err
 	}
 	dir := filepath.Join(cache, "ray-"+version+"-"+recipe)
-	lock, err := filelock.Acquire(ctx, dir+".lock")
+	lock, err := sharedfile.Acquire(ctx, dir+".lock")
 	if err != nil {
 		return "", err
 	}
@@ -58,11 +61,11 @@ func Install(ctx context.Context, version string, logf func(string, ...any)) (st
 	if _, err := os.Stat(filepath.Join(dir, complete)); err == nil {
 		return python, nil
 	}
-	logf("installing Ray %s into %s (once; some minutes)", version, dir)
+	logf("installing Ray %s into %s (once)", version, dir)
 	if err := os.RemoveAll(dir); err != nil {
 		return "", fmt.Errorf("remove the unfinished installation: %w", err)
 	}
-	if err := rel.installInto(ctx, cache, dir, version); err != nil {
+	if err := rel.installInto(ctx, cache, dir, version, logf); err != nil {
 		return "", err
 	}
 	if err := collectLess(dir); err != nil {
@@ -87,27 +90,48 @@ func Cache() (string, error) {
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
-// installInto makes the environment with uv if it is on PATH, because uv can download a fitting Python, else with venv and pip.
-func (r release) installInto(ctx context.Context, cache, dir, version string) error {
+// installInto makes the environment with uv, as rayctl does: the one on PATH, which also brings a Python where there is none, or else one that the cache keeps. pip
+// installs where uv is not to be had.
+func (r release) installInto(ctx context.Context, cache, dir, version string, logf func(string, ...any)) error {
 	python := filepath.Join(dir, "bin", "python")
 	packages := append([]string{"ray[default,serve]==" + version}, r.requirements...)
-	base, err := r.findPython(ctx, cache)
-	if uv, missing := exec.LookPath("uv"); missing == nil {
-		if err != nil {
-			base = r.pythons[0]
-		}
-		if err := run(ctx, uv, "venv", "--quiet", "--python", base, dir); err != nil {
+	base, noPython := r.findPython(ctx, cache)
+	uv, err := getUv(ctx, base, cache, logf)
+	if err != nil {
+		logf("pip installs, which takes minutes: %v", err)
+	}
+	switch {
+	case uv.Path != "":
+		if err := run(ctx, uv.Env, uv.Path, "venv", "--quiet", "--seed", "--python", cmp.Or(base, r.pythons[0]), dir); err != nil {
 			return err
 		}
-		return run(ctx, uv, append([]string{"pip", "install", "--quiet", "--compile-bytecode", "--python", python}, packages...)...)
+		return run(ctx, uv.Env, uv.Path, append([]string{"pip", "install", "--quiet", "--compile-bytecode", "--link-mode=copy", "--python", python}, packages...)...)
+	case noPython != nil:
+		return noPython
 	}
+	if err := run(ctx, nil, base, "-m", "venv", dir); err != nil {
+		return err
+	}
+	return run(ctx, nil, python, append([]string{"-m", "pip", "install", "--quiet", "--disable-pip-version-check"}, packages...)...)
+}
+
+// Uv is the uv with which tests install Python packages.
+func Uv(t testing.TB) uvtool.Tool {
+	t.Helper()
+	cache, err := Cache()
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
-	if err := run(ctx, base, "-m", "venv", dir); err != nil {
-		return err
+	tool, err := getUv(t.Context(), "python3", cache, t.Logf)
+	if err != nil || tool.Path == "" {
+		t.Fatalf("uv is not to be had: %v", err)
 	}
-	return run(ctx, python, append([]string{"-m", "pip", "install", "--quiet", "--disable-pip-version-check"}, packages...)...)
+	return tool
+}
+
+// getUv is the uv on PATH, or one that the cache keeps.
+func getUv(ctx context.Context, python, cache string, logf func(string, ...any)) (uvtool.Tool, error) {
+	return uvtool.Source{Python: python, CacheDir: filepath.Join(cache, "rayctl", "tools"), Progress: func(text string) { logf("%s", text) }}.Get(ctx)
 }
 
 // CollectLess is the content of CollectLessFile, which Python reads among its packages when it starts.
@@ -129,9 +153,10 @@ func collectLess(dir string) error {
 	return os.WriteFile(filepath.Join(sites[0], CollectLessFile), []byte(CollectLess), 0o644)
 }
 
-// run runs a step of the installation; its output is in the error.
-func run(ctx context.Context, name string, args ...string) error {
+// run runs a step of the installation with more variables; its output is in the error.
+func run(ctx context.Context, env []string, name string, args ...string) error {
 	command := exec.CommandContext(ctx, name, args...)
+	command.Env = append(os.Environ(), env...)
 	out, err := command.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s: %w\n%s", command, err, out)

@@ -84,7 +84,7 @@ func (p interpreter) copyInto(ctx context.Context, dir string) (string, error) {
 			if err := os.Mkdir(copied[len(copied)-1], 0o755); err != nil {
 				return err
 			}
-			if err := run(ctx, "cp", append([]string{"-a", "-L"}, copied...)...); err != nil {
+			if err := run(ctx, nil, "cp", append([]string{"-a", "-L"}, copied...)...); err != nil {
 				return err
 			}
 		}

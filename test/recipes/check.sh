@@ -31,6 +31,17 @@ source_of() {
 	mv "$source.part" "$source"
 }
 
+# wheel_of NAME VERSION FILE...: sets source to a directory with these files of a wheel, which is too large to install
+wheel_of() {
+	source=$cache/$1-$2
+	[ ! -e "$source" ] || return 0
+	rm -rf "$source.part"
+	"$venv/bin/pip" download --quiet --disable-pip-version-check --no-deps --only-binary :all: --dest "$source.part" "$1==$2"
+	"$venv/bin/python" -c 'import sys, zipfile; zipfile.ZipFile(sys.argv[1]).extractall(sys.argv[2], sys.argv[3:])' "$source.part"/*.whl "$source.part" "${@:3}"
+	rm "$source.part"/*.whl
+	mv "$source.part" "$source"
+}
+
 site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 arguments=$(mktemp -d)
 trap 'rm -rf "$arguments"' EXIT
@@ -59,3 +70,5 @@ source_of THUDM slime a6272da0d4f3d0a08520c99a2f3b4f6c887960dc
 check slime "$source"
 source_of radixark miles 78527b9102b3a5f15891128cbec3ac6c2dc4089e
 check miles "$source"
+wheel_of vllm 0.29.0 vllm/engine/arg_utils.py vllm/entrypoints/launchers/cli_args.py
+check llm "$source"

@@ -1,4 +1,4 @@
-"""Extracts the names of the options of reinforcement learning frameworks from their sources.
+"""Extracts the names of the options of reinforcement learning frameworks, and of vLLM, from their sources.
 
     options.py FRAMEWORK SOURCE      SOURCE is site-packages with the framework's wheel, or a checkout of its repository
 
@@ -124,6 +124,12 @@ def fields(paths, root):
     return of(root, "", {root})
 
 
+def llm(source):
+    """What engine_kwargs of ray.serve.llm may have: vllm_models.py of Ray looks into both."""
+    return fields(os.path.join(source, "vllm/engine/arg_utils.py"), "AsyncEngineArgs") | fields(
+        os.path.join(source, "vllm/entrypoints/launchers/cli_args.py"), "FrontendArgs")
+
+
 def megatron(name):
     """slime and Miles: the flags that they define, and those of Megatron and SGLang that their own launch scripts use."""
     def of(source):
@@ -144,7 +150,7 @@ def megatron(name):
 
 
 FRAMEWORKS = {"verl": verl, "openrlhf": openrlhf, "nemo-rl": nemo, "skyrl": skyrl, "slime": megatron("slime"), "miles": megatron("miles"),
-              "areal": areal, "trinity": trinity, "roll": roll}
+              "areal": areal, "trinity": trinity, "roll": roll, "llm": llm}
 
 if __name__ == "__main__":
     print("\n".join(sorted(FRAMEWORKS[sys.argv[1]](sys.argv[2]))))

@@ -131,18 +131,90 @@ func TestNoNodeLeft(t *testing.T) {
 	}
 }
 
-// TestExternalRay: the launch scripts of slime and Miles leave Ray alone.
-func TestExternalRay(t *testing.T) {
-	for name, variable := range map[string]string{"slime": "SLIME_SCRIPT_EXTERNAL_RAY", "miles": "MILES_SCRIPT_EXTERNAL_RAY"} {
-		data, err := os.ReadFile(filepath.Join(files(t, name, "kuberay"), "rayctl.yaml"))
-		if err != nil || !bytes.Contains(data, []byte(variable+`: "1"`)) {
-			t.Errorf("%s: no %s: %v", name, variable, err)
+// openFiles is what each recipe's setup begins with.
+const openFiles = "ulimit -Sn 65535 || true\n"
+
+// written are the variables of each recipe's nodes: all of rayctl.yaml, and of train.sh those of the driver alone.
+var written = map[string]struct{ nodes, driver map[string]string }{
+	"verl":     {nodes: map[string]string{"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}},
+	"openrlhf": {nodes: map[string]string{"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}},
+	"nemo-rl":  {nodes: map[string]string{"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0", "NRL_VIRTUAL_CLUSTER_MAX_RETRIES": "10"}},
+	"skyrl":    {nodes: map[string]string{"SKYRL_RAY_PG_TIMEOUT_IN_S": "600"}}, // its `uv run` needs Ray's environments of uv
+	"slime": {
+		nodes:  map[string]string{"SLIME_SCRIPT_EXTERNAL_RAY": "1", "CUDA_DEVICE_MAX_CONNECTIONS": "1", "PYTHONPATH": "/root/Megatron-LM"},
+		driver: map[string]string{"SLIME_HOST_IP": "10.0.0.1"},
+	},
+	"miles": {
+		nodes:  map[string]string{"MILES_SCRIPT_EXTERNAL_RAY": "1", "CUDA_DEVICE_MAX_CONNECTIONS": "1", "PYTHONPATH": "/root/Megatron-LM"},
+		driver: map[string]string{"MILES_HOST_IP": "10.0.0.1"},
+	},
+	"areal":   {},
+	"trinity": {nodes: map[string]string{"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}},
+	"roll":    {nodes: map[string]string{"PYTHONPATH": "/ROLL"}},
+}
+
+// TestRecipesEnvironment: each recipe's nodes and driver have the variables and limits that the framework wants: all of them, and no others.
+func TestRecipesEnvironment(t *testing.T) {
+	for _, r := range recipes {
+		want, is := written[r.name]
+		if !is {
+			t.Errorf("%s is not in the table", r.name)
+		}
+		for _, launcher := range []string{"slurm", "kuberay"} {
+			dir := files(t, r.name, launcher)
+			file := clusterFile(t, dir)
+			if !maps.Equal(file.Env, want.nodes) || !strings.HasPrefix(file.Setup, openFiles) {
+				t.Errorf("%s on %s has the variables %v and the setup %q, want %v and %q first", r.name, launcher, file.Env, file.Setup, want.nodes, openFiles)
+			}
+			driver(t, dir, nil)
+			got := variables(t, dir)
+			for name, value := range want.driver {
+				if got[name] != value {
+					t.Errorf("%s on %s: the driver's %s is %q, want %q", r.name, launcher, name, got[name], value)
+				}
+			}
 		}
 	}
 }
 
-// files writes the template with tokens on; it returns the directory.
+// TestPorts: Ray's ports of NeMo-RL are below 9000 on Slurm, and not among those that v0.7.0 (11001 to 28000) and later versions (1400 to 1999, and 3000 on) take themselves.
+func TestPorts(t *testing.T) {
+	if ports := clusterFile(t, files(t, "nemo-rl", "slurm")).Slurm["ports"]; ports != "2000-2999" {
+		t.Errorf("slurm.ports is %v", ports)
+	}
+}
+
+// cluster are keys of a rayctl.yaml.
+type cluster struct {
+	Env   map[string]string
+	Setup string
+	Slurm map[string]any
+}
+
+func clusterFile(t *testing.T, dir string) (file cluster) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "rayctl.yaml"))
+	if err == nil {
+		err = yaml.Unmarshal(data, &file)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// files writes a recipe with tokens on; it returns the directory.
 func files(t *testing.T, name, launcher string) string {
+	t.Helper()
+	set := []string{"launcher=" + launcher, "wandb=true", "token=true"}
+	if name == "roll" { // whose own check wants the batch to be divisible by the 12 GPUs, too
+		set = append(set, "batch=96", "minibatch=48")
+	}
+	return filesWith(t, name, set...)
+}
+
+// filesWith writes a template with these parameters; it returns the directory.
+func filesWith(t *testing.T, name string, set ...string) string {
 	t.Helper()
 	all, err := workloads.Builtin()
 	if err != nil {
@@ -151,10 +223,6 @@ func files(t *testing.T, name, launcher string) string {
 	i := slices.IndexFunc(all, func(w *workloads.Template) bool { return w.Name == name })
 	if i < 0 {
 		t.Fatalf("there is no template %s", name)
-	}
-	set := []string{"launcher=" + launcher, "wandb=true", "token=true"}
-	if name == "roll" { // whose own check wants the batch to be divisible by the 12 GPUs, too
-		set = append(set, "batch=96", "minibatch=48")
 	}
 	values, err := all[i].Values(set, "my-run")
 	if err != nil {
@@ -215,26 +283,33 @@ func flat(prefix string, config map[string]any) (all []string) {
 // fromEnvironment finds a variable in a configuration of OmegaConf.
 var fromEnvironment = regexp.MustCompile(`\$\{oc\.env:(\w+)\}`)
 
-// resolved is the configuration with the variables of train.sh, which the stand-in for the framework has written down.
+// resolved is the configuration with the variables of train.sh.
 func (r *recipe) resolved(t *testing.T, dir string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, "variables"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	variables := map[string]string{}
-	for pair := range strings.SplitSeq(string(data), "\x00") {
-		name, value, _ := strings.Cut(pair, "=")
-		variables[name] = value
-	}
+	given := variables(t, dir)
 	text, err := os.ReadFile(filepath.Join(dir, r.config))
 	if err != nil {
 		t.Fatal(err)
 	}
 	text = fromEnvironment.ReplaceAllFunc(text, func(found []byte) []byte {
-		return []byte(variables[string(fromEnvironment.FindSubmatch(found)[1])])
+		return []byte(given[string(fromEnvironment.FindSubmatch(found)[1])])
 	})
 	return regexp.MustCompile(`\$\{oc\.decode:(.*)\}`).ReplaceAll(text, []byte("$1"))
+}
+
+// variables are those of the framework's program, which its stand-in has written down.
+func variables(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "variables"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for pair := range strings.SplitSeq(string(data), "\x00") {
+		name, value, _ := strings.Cut(pair, "=")
+		all[name] = value
+	}
+	return all
 }
 
 // driver is what train.sh gives to the framework's program.

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,26 +13,6 @@ import (
 
 	"github.com/rayctl/rayctl/test/needs"
 )
-
-// TestSnapshot makes the release files of these sources by goreleaser, installs this machine's packages with dpkg and rpm into directories of their own,
-// uses what they brought, and removes them; and reads the archives, the checksums and the bills of materials of all systems.
-func TestSnapshot(t *testing.T) {
-	needs.RealSystem(t)
-	needs.That(t, runtime.GOOS == "linux", "Linux packages")
-	needs.Root(t)
-	t.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin:/sbin") // dpkg wants ldconfig
-	s := newSnapshot(t)
-	t.Run("checksums", s.testChecksums)
-	for _, of := range targets {
-		t.Run("archive of "+of.String(), func(t *testing.T) { s.testArchive(t, of) })
-		t.Run("SBOM of "+of.String(), func(t *testing.T) { s.testSBOM(t, of) })
-	}
-	t.Run("deb", s.testDeb)
-	t.Run("rpm", s.testRPM)
-	for _, version := range []string{"3.8", "3.13"} {
-		t.Run("wheel in Python "+version, func(t *testing.T) { s.testWheel(t, version) })
-	}
-}
 
 func (s snapshot) testDeb(t *testing.T) {
 	file := s.file(t, here, ".deb")

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/rayctl/rayctl/test/needs"
-	"github.com/rayctl/rayctl/test/oldpython"
 )
 
 // wheel is the wheel for a target.
@@ -23,14 +22,14 @@ func (s snapshot) wheel(t *testing.T, of target) string {
 	return found[0]
 }
 
-// testWheel installs this machine's wheel as a user does, and uses both the program and the module, which calls it.
+// testWheel installs rayctl from the wheels in dist as README.md says: pip takes this machine's. It uses both the program and the module, which calls it.
 func (s snapshot) testWheel(t *testing.T, version string) {
-	python := oldpython.Find(t.Context(), version)
+	python := needs.FindPython(t.Context(), version)
 	needs.That(t, python != "", "needs Python %s", version)
 	venv := t.TempDir()
 	run(t, nil, python, "-m", "venv", venv)
 	bin := filepath.Join(venv, "bin")
-	run(t, nil, filepath.Join(bin, "pip"), "install", "--quiet", "--no-index", "--disable-pip-version-check", s.wheel(t, here))
+	run(t, nil, filepath.Join(bin, "pip"), "install", "--quiet", "--disable-pip-version-check", "--pre", "--no-index", "--find-links", s.dir, "rayctl")
 	if out := run(t, nil, filepath.Join(bin, "rayctl"), "version"); !strings.HasPrefix(out, "rayctl v"+s.version+" (") {
 		t.Errorf("rayctl version: %q", out)
 	}

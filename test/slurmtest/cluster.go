@@ -46,7 +46,7 @@ type Cluster struct {
 	process *exec.Cmd
 	ctlPID  int
 
-	// Programs beside the machine's:
+	// Directories of the test cache with programs that the machine need not have:
 	packages string // Slurm and sshd
 	nfsRoot  string // the NFS server; empty without Options.NFS
 	otpRoot  string // PAM's module for codes; empty without Options.TwoFactors
@@ -79,8 +79,7 @@ func Start(t testing.TB, o Options) *Cluster {
 	return c
 }
 
-// New starts a cluster and returns when all nodes are idle. Close removes it. Any end of this process also removes everything
-// but the directory.
+// New starts a cluster and returns when all nodes are idle. Close removes it. If this process ends without Close, only the cluster's directory stays.
 func New(ctx context.Context, o Options) (*Cluster, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -95,7 +94,7 @@ func New(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{Options: o, nodes: map[string]int{}, packages: root}
-	if err := c.further(ctx, rel); err != nil {
+	if err := c.unpackOptional(ctx, rel); err != nil {
 		return nil, err
 	}
 	if err := c.makeDir(); err != nil {
@@ -213,7 +212,8 @@ func asPlainUser(attr *syscall.SysProcAttr) {
 
 const lastCapability = 40 // CAP_CHECKPOINT_RESTORE
 
-// visible lists paths to keep, and directories above them to open for further users.
+// visible returns two of the lists of agent.Mounts. keep: paths that the nodes must see although a directory above them is replaced. open: directories above those
+// paths that the cluster's users may not enter, and that are therefore replaced.
 func (c *Cluster) visible() (keep, open []string) {
 	keep = []string{c.Dir}
 	paths := slices.Clone(c.Options.Binds)
@@ -254,7 +254,7 @@ func (c *Cluster) makeComputeNode(i int) error {
 	return c.makeNode(name, nodeAddress(i), storage, files)
 }
 
-// makeNode makes a node's namespaces. files are the node's own, beside those of the cluster.
+// makeNode makes a node's namespaces. files are replacements of files on this node only, as in agent.Mounts.
 func (c *Cluster) makeNode(name, address, storage string, files map[string]string) error {
 	args := agent.SetupArgs{Name: name, Address: address, Storage: storage, Dir: c.Dir}
 	args.Mounts = agent.Mounts{Packages: prefix, Files: map[string]string{"/etc/resolv.conf": c.Dir + "/etc/resolv.conf.node"}}

@@ -252,3 +252,20 @@ func TestPlainUser(t *testing.T) {
 		t.Errorf("as a plain user: %v\n%s", err, out)
 	}
 }
+
+// preemption: a job in the high partition requeues one in the low partition.
+func (c *Cluster) preemption(t *testing.T) {
+	low, err := c.Submit(t.Context(), "sleep 600", "--exclusive", "--nodes=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.AwaitJob(t, low, "RUNNING")
+	high, err := c.Submit(t.Context(), "sleep 600", "--exclusive", "--nodes=2", "-p", "high")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.AwaitJob(t, high, "RUNNING")
+	c.AwaitJob(t, low, "PENDING")
+	slurm(t, c, "scancel", low, high)
+	c.RequireClean(t)
+}

@@ -12,7 +12,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/rayctl/rayctl/launcher/filelock"
+	"github.com/rayctl/rayctl/launcher/sharedfile"
 	"github.com/rayctl/rayctl/test/slurmtest/internal/agent"
 )
 
@@ -68,8 +68,8 @@ func packages(ctx context.Context, rel release) (string, error) {
 	return unpacked(ctx, rel.version, "Slurm "+rel.version, func(tmp string) error { return assemble(ctx, rel, tmp) })
 }
 
-// further unpacks what only some clusters have.
-func (c *Cluster) further(ctx context.Context, rel release) (err error) {
+// unpackOptional unpacks the programs that only some Options need.
+func (c *Cluster) unpackOptional(ctx context.Context, rel release) (err error) {
 	if c.Options.NFS {
 		c.nfsRoot, err = nfsPackages(ctx)
 	}
@@ -93,7 +93,7 @@ func unpacked(ctx context.Context, name, what string, prepare func(tmp string) e
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
 	}
-	lock, err := filelock.Acquire(ctx, filepath.Join(root, name+".lock"))
+	lock, err := sharedfile.Acquire(ctx, filepath.Join(root, name+".lock"))
 	if err != nil {
 		return "", err
 	}

@@ -57,7 +57,7 @@ func (l *Launcher) DialNode(ctx context.Context, _ launcher.ID, _ string, port i
 }
 
 // ReachNode knows nothing against a node.
-func (l *Launcher) ReachNode(context.Context, launcher.ID, string) error { return nil }
+func (l *Launcher) ReachNode(context.Context, launcher.ID, string) error { return l.Closed }
 
 // Examine has nothing.
 func (l *Launcher) Examine(context.Context, launcher.ID, launcher.Evidence) {}
@@ -76,8 +76,11 @@ func (l *Launcher) Notes(*spec.ClusterSpec) []string { return nil }
 // Searches is true.
 func (l *Launcher) Searches(context.Context, string) bool { return true }
 
-// Accepted keeps no file: each change is a conflict.
+// Accepted is File; without one each change is a conflict.
 func (l *Launcher) Accepted(_ context.Context, id launcher.ID) (*spec.ClusterSpec, error) {
+	if l.File != nil {
+		return l.File, nil
+	}
 	return nil, another(id)
 }
 

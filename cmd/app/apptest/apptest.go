@@ -96,6 +96,7 @@ func Run(t *testing.T, tree func(*app.App) *cobra.Command, open func() launcher.
 			t.Chdir(t.TempDir())
 			home := t.TempDir()
 			t.Setenv("HOME", home)
+			t.Setenv("CI", "") // where the tests run in CI, a line is still typed by a person
 			for _, name := range []string{"XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"} {
 				t.Setenv(name, filepath.Join(home, name))
 			}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/local/localspec"
@@ -21,24 +23,32 @@ import (
 // Begin is when the first cluster of a Launcher is made. Each further one is made a minute later.
 var Begin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// Launcher is a launcher in memory that keeps the promises of launcher.Launcher's comments, which launcher/conformance checks on the real ones: a name
-// with the same spec is the same cluster, with another one it is ErrConflict, ended it is ErrEnded until it is forgotten; Watch sends what is there at once,
-// and closes behind Gone; Dial is ErrNotReady before the cluster is ready and ErrNotFound once it has ended; Result is ErrNotEnded while it lives; the end
-// of what does not exist is no error. Like the local launcher it runs a node's commands on this machine. Unlike any, a job ends at once.
+// Launcher is a launcher in memory. It keeps the promises of launcher.Launcher's comments, which launcher/conformance checks on the real launchers:
+//   - Launch of a name that exists returns that cluster if the spec is the same, ErrConflict if it is another one, and ErrEnded if the cluster has ended and
+//     is not forgotten.
+//   - Watch sends the present status at once, then one at each change, and closes the channel after the phase Gone.
+//   - Dial returns ErrNotReady before the cluster is ready, and ErrNotFound once it has ended.
+//   - Result returns ErrNotEnded while the cluster lives.
+//   - Terminate of a cluster that does not exist is no error.
+//
+// Exec runs a node's commands on this machine, as the local launcher does. Unlike on the real launchers, a cluster with a job has ended when Launch returns, unless
+// Waits is set.
 type Launcher struct {
-	// Title is Name's answer; "" is local.
+	// Title is what Name returns; "" stands for "local".
 	Title string
 	// Output and Code are those of every driver; a Code of 0 succeeds.
 	Output string
 	Code   int
 	// Waits leaves every new cluster in phase Queued.
 	Waits bool
-	// Refusal is what Launch and Validate answer, Failure what List does.
+	// Refusal is the error of Launch and Validate, Failure that of List; nil: none.
 	Refusal, Failure error
-	// Checks is what Check finds, Garbage what Reconcile does.
+	// Closed is the error of ReachNode; nil: none.
+	Closed error
+	// Checks is what Check returns, Garbage what Reconcile returns.
 	Checks  []launcher.Check
 	Garbage []launcher.Collected
-	// Cached are its Python environments.
+	// Cached is what Environments returns; CollectEnvironments removes all of it.
 	Cached []launcher.Environment
 	// Calls are the calls that change something, in order: "launch dev", "terminate dev", "terminate dev now", "forget dev".
 	Calls []string
@@ -46,8 +56,12 @@ type Launcher struct {
 	Kept map[string]string
 	// Results is the output directory of ended runs.
 	Results string
-	// FilesEnd is that of its Properties.
+	// FilesEnd is the value of that name in what Properties returns.
 	FilesEnd string
+	// File is the accepted file of living clusters; its worker groups are elastic and have no node. nil: no file is kept. Set it before With.
+	File *spec.ClusterSpec
+	// Missing are the gaps of the output of clusters with a job.
+	Missing [][2]int64
 	// Ray answers as the dashboard and the keeper of every cluster.
 	Ray *Ray
 
@@ -61,15 +75,22 @@ type cluster struct {
 	changed chan struct{} // closed by the next change
 }
 
-// With makes clusters: "dev" is ready, "old" has ended after a driver's success, "queued" waits, the keeper of "killed" is dead and nobody has written its
-// result. Their jobs are those of Launch.
+// With adds clusters as their names say, and returns l:
+//   - "old" has ended: its driver succeeded, or failed with l.Code.
+//   - "killed" has ended as well, but its keeper was killed and has written no result: Status.Due has the end to conclude it with.
+//   - "queued" waits for resources.
+//   - "uncommitted" does so, too, and its client has died before the commit.
+//   - "theirs" is ready and belongs to another user.
+//   - All others, such as "dev", are ready.
+//
+// Those that have ended had a job, the others have none.
 func (l *Launcher) With(names ...string) *Launcher {
 	for _, name := range names {
 		phase := runstate.Ready
 		switch name {
 		case "old", "killed":
 			phase = runstate.Gone
-		case "queued":
+		case "queued", "uncommitted":
 			phase = runstate.Queued
 		}
 		l.add(&spec.ClusterSpec{Name: name, Labels: map[string]string{"team": name}}, phase)
@@ -88,9 +109,15 @@ func (l *Launcher) add(s *spec.ClusterSpec, phase runstate.Phase) {
 		Nodes: []runstate.Node{{Name: "head-0", State: "ALIVE", Host: "here"}}, Head: runstate.Head{RayVersion: "2.60.0"},
 		Timeline: []runstate.Event{{At: at, Attempt: 1, Kind: "phase", To: "Ready"}},
 	}}
-	if s.Name == "theirs" {
+	if l.File != nil {
+		for _, w := range l.File.Workers {
+			c.Groups = append(c.Groups, runstate.Group{Name: w.Name, Max: 4})
+		}
+	}
+	if s.Name == "theirs" { // see With
 		c.Owner, c.Theirs = "bob@laptop", true
 	}
+	c.Uncommitted = s.Name == "uncommitted"
 	if phase == runstate.Queued {
 		c.Timeline = nil
 		c.Groups[0].Ready, c.Reason = 0, runstate.Reason{Message: "waiting for resources", Hint: "ask for less"}
@@ -100,6 +127,9 @@ func (l *Launcher) add(s *spec.ClusterSpec, phase runstate.Phase) {
 	}
 	if c.Job != nil {
 		c.Job.OutputDir = l.Results
+		if !phase.Ended() {
+			c.Job.Missing = l.Missing
+		}
 	}
 	if phase.Ended() {
 		c.end(l.driverExit())
@@ -222,7 +252,7 @@ func (l *Launcher) Result(_ context.Context, id launcher.ID) (*launcher.Result, 
 	case !c.Phase.Ended():
 		return nil, launcher.NotEnded(id)
 	}
-	r := launcher.NewResult(c.Status, launcher.LogInfo{Bytes: int64(len(l.Output))}, func(_ context.Context, _ int, offset int64) (io.ReadCloser, error) {
+	r := launcher.NewResult(c.Status, launcher.LogInfo{Bytes: int64(len(l.Output)), Missing: l.Missing}, func(_ context.Context, _ int, offset int64) (io.ReadCloser, error) {
 		return io.NopCloser(strings.NewReader(l.Output[min(offset, int64(len(l.Output))):])), nil
 	})
 	r.Jobs = &launcher.KeptJobs{Dirs: []string{""}, Open: func(_ context.Context, path string) (io.ReadCloser, error) {
@@ -267,8 +297,16 @@ func (l *Launcher) List(_ context.Context, sel launcher.Selector) ([]launcher.St
 	return out, nil
 }
 
-// Render returns one file.
+// Render returns one file. A node has one CPU where the file does not say more.
 func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
+	var groups []keeper.Group
+	for _, g := range s.NodeGroups() {
+		cpus, gpus := max(1, float64(g.CPUs)), float64(g.GPUs)
+		groups = append(groups, keeper.Group{Name: g.Name, CPUs: &cpus, GPUs: &gpus})
+	}
+	if err := orders.FitsGroups(s, groups); err != nil {
+		return nil, err
+	}
 	return []launcher.File{{Name: "script.sh", Content: []byte("launch " + s.Name + ": " + s.Job.Entrypoint)}}, nil
 }
 

@@ -26,7 +26,7 @@ type Ray struct {
 	WithoutServe bool
 	// Killed is the job whose driver did not end at SIGTERM.
 	Killed string
-	// Jobs are there; a submitted one is appended.
+	// Jobs are the jobs of the job API; a submitted job is appended.
 	Jobs []map[string]any
 
 	mutex        sync.Mutex
@@ -47,7 +47,7 @@ func (r *Ray) Job(id, entrypoint string) map[string]any {
 	}
 }
 
-// called are the calls that change something.
+// called returns the calls that changed something.
 func (r *Ray) called() []string {
 	if r == nil {
 		return nil
@@ -179,7 +179,7 @@ func (r *Ray) stateAPI(handle answers) {
 	})
 }
 
-// listed are rows of the state API.
+// listed is the state API's answer with these rows.
 func listed(rows ...map[string]any) any {
 	return map[string]any{"result": true, "data": map[string]any{"result": map[string]any{"result": rows}}}
 }
@@ -207,7 +207,7 @@ func (r *Ray) serveAPI(handle answers) {
 			HTTP         map[string]any   `json:"http_options"`
 		}
 		_ = json.NewDecoder(q.Body).Decode(&config)
-		if r.http == nil { // Serve that runs ignores others
+		if r.http == nil { // while Serve runs, it ignores other http_options
 			r.http = map[string]any{"host": "0.0.0.0", "port": 8000}
 			maps.Copy(r.http, config.HTTP)
 		}
@@ -218,6 +218,9 @@ func (r *Ray) serveAPI(handle answers) {
 			status, message := "RUNNING", ""
 			if a["import_path"] == "m:nosuch" { // as Ray 2.60 has it
 				status, message = "DEPLOY_FAILED", "Deploying app '"+name+"' failed with exception:\nTraceback (most recent call last):\n  File \"x.py\"\nAttributeError: module 'm' has no attribute 'nosuch'\n"
+			}
+			if a["import_path"] == "m:slow" {
+				status = "DEPLOYING"
 			}
 			r.applications[name] = map[string]any{"status": status, "message": message, "route_prefix": a["route_prefix"], "deployed_app_config": a,
 				"deployments": map[string]any{"D": map[string]any{"status": "HEALTHY", "replicas": []any{replica}}}}
@@ -248,7 +251,7 @@ func extend(w http.ResponseWriter, q *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"deadlines": deadlines})
 }
 
-// choosePort finds 8123 free, and 9 taken.
+// choosePort is the keeper's answer about a free port: port 9 is taken, every other one is free, and without a port it chooses 8123.
 func choosePort(w http.ResponseWriter, q *http.Request) {
 	if q.FormValue("port") == "9" {
 		w.WriteHeader(http.StatusConflict)

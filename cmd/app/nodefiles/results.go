@@ -114,7 +114,7 @@ func (n *Shell) onHostOf(c *app.Cluster) error {
 	case stored != "":
 		return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, strings.ReplaceAll(stored, "NAME", string(c.ID)), "cluster %s has ended, and the files of its pods with it, except for what is on mounted storage", c.ID)
 	case !able:
-		return launcher.Unsupported(c.Launcher, "copying what an ended cluster left")
+		return launcher.Unsupported(c.Launcher, "copying what an ended cluster left", "`rayctl logs "+string(c.ID)+"` has its output")
 	case n.node != "":
 		return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "leave --node out for what it left", "cluster %s has ended, and its nodes with it", c.ID)
 	}

@@ -12,8 +12,8 @@ fi
 if [ ! -d "${parent:-.}" ]; then echo "there is no directory $parent on the node: make it first, with mkdir and rayctl exec" >&2; exit 1; fi
 parent=$(cd -P -- "${parent:-.}" && pwd -P) && mkdir -- "${parent%/}/$3" && printf '%s\n' "${parent%/}/$name"`
 
-// finishUpload unpacks its stdin into the directory $3 in $1. Once that is complete, it renames the entry $2 to its place. An existing directory
-// stays, and its files are replaced one by one.
+// finishUpload unpacks its stdin into the directory $3 in $1. Once all is unpacked, it moves the unpacked entry $2 into $1. If $1 already has a directory $2,
+// that directory stays and its files are replaced one by one.
 const finishUpload = `
 stage=${1%/}/$3
 place() {
@@ -29,12 +29,12 @@ place() {
 }
 tar -C "$stage" -xf - && place "$stage/$2" "${1%/}/$2" && rm -rf -- "$stage"`
 
-// sendDownload writes an archive of $4 in $3. $1 is a file made beside the target $2 on the user's machine. If $1 exists here, source and target are on
-// one file system, and must not be the same or one in the other. A link that the user named is followed: the archive has what it leads to, a directory's
-// entries as ./NAME. Links below stay links.
+// sendDownload writes an archive of the entry $4 of the directory $3 to stdout. $1 is a file that rayctl made beside the target $2 on the user's machine. If the
+// node sees $1 too, both machines share that file system: then source and target must not be the same, and the target must not be in the source. If $4 is a
+// symbolic link, the archive has the file it leads to, or the entries of the directory it leads to as ./NAME. Links in a directory stay links.
 const sendDownload = `
 if [ -n "$1" ] && [ -e "$1" ]; then
-	if [ "$3/$4" -ef "$2" ]; then echo "${3%/}/$4 and $2 are the same: nothing was copied" >&2; exit 1; fi
+	if [ "$3/$4" -ef "$2" ]; then echo "${3%/}/$4 and $2 are the same file or directory: nothing was copied" >&2; exit 1; fi
 	if [ -d "$3/$4" ]; then
 		from=$(cd -P -- "$3/$4" && pwd -P) to=$(cd -P -- "${1%/*}/" && pwd -P)
 		case $to/ in "$from"/*) echo "$3/$4 cannot be copied into itself, as $2" >&2; exit 1;; esac

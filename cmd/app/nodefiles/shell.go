@@ -1,4 +1,5 @@
-// Package nodefiles copies files between this machine and a node of a cluster, or what an ended cluster left.
+// Package nodefiles copies files between this machine and a node of a cluster, or what an ended cluster left. They travel as tar streams (pack.go, unpack.go); nothing
+// is written outside of the destination.
 package nodefiles
 
 import (
@@ -13,8 +14,9 @@ import (
 	"strconv"
 	"strings"
 
+	"al.essio.dev/pkg/shellescape"
+
 	"github.com/rayctl/rayctl/cmd/app"
-	"github.com/rayctl/rayctl/cmd/tarstream"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -70,9 +72,21 @@ func (n *Shell) run(ctx context.Context, stdin io.Reader, stdout io.Writer, comm
 		return err
 	}
 	if code != 0 {
-		return launcher.Fail(runstate.CodeSpec, nil, "", "on %s: %s", n.id, terminal.OrDash(terminal.OneLine(words.String())))
+		return launcher.Fail(runstate.CodeSpec, nil, n.look(), "on %s: %s", n.id, terminal.OrDash(terminal.OneLine(words.String())))
 	}
 	return nil
+}
+
+// look is the next step where a command fails there.
+func (n *Shell) look() string {
+	if _, ended := n.e.(onHost); ended { // exec runs nothing there
+		return "name a file or directory that is there and that you may read"
+	}
+	words := []string{"rayctl", "exec", string(n.id)}
+	if n.node != "" {
+		words = append(words, "--node", n.node)
+	}
+	return "look there: `" + shellescape.QuoteCommand(append(words, "--", "ls", "-l")) + "`"
 }
 
 // Upload copies into dst if that is a directory there, else to dst; it returns the place.
@@ -84,9 +98,9 @@ func (n *Shell) Upload(ctx context.Context, src, dst string) (target string, err
 	case err != nil:
 		return "", launcher.Fail(runstate.CodeSpec, err, "name a file that you may read", "%v", err)
 	}
-	stage := "." + tarstream.StageName()
+	stage := "." + stageName()
 	var said strings.Builder
-	if err := n.run(ctx, nil, &said, "sh", "-c", beginUpload, "sh", dst, filepath.Base(tarstream.Absolute(src)), stage); err != nil {
+	if err := n.run(ctx, nil, &said, "sh", "-c", beginUpload, "sh", dst, filepath.Base(absolute(src)), stage); err != nil {
 		return "", err
 	}
 	target = strings.TrimSuffix(said.String(), "\n")
@@ -102,12 +116,12 @@ func (n *Shell) Upload(ctx context.Context, src, dst string) (target string, err
 			return "", err
 		}
 	}
-	total, err := tarstream.TreeSize(real)
+	total, err := treeSize(real)
 	if err != nil {
 		return "", err
 	}
 	r, w := io.Pipe()
-	p := tarstream.NewPacker(w, n.copying(src, total))
+	p := newPacker(w, n.copying(src, total))
 	packed := make(chan error, 1)
 	go func() {
 		err := p.Pack(real, name)
@@ -133,7 +147,7 @@ func refuseSame(src, target string) error {
 		return nil //nolint:nilerr // a link to nothing is the same as nothing
 	}
 	if to, err := os.Stat(target); err == nil && os.SameFile(from, to) {
-		return launcher.Fail(runstate.CodeSpec, nil, "name another destination", "%s and %s are the same: nothing was copied", src, target)
+		return launcher.Fail(runstate.CodeSpec, nil, "name another destination", "%s and %s are the same file or directory: nothing was copied", src, target)
 	}
 	for dir := filepath.Dir(target); from.IsDir(); dir = filepath.Dir(dir) {
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
@@ -156,9 +170,9 @@ func (n *Shell) Download(ctx context.Context, src, dst string) (string, error) {
 		parent = "."
 	}
 	if name == "" {
-		return "", app.UsageError("", "the root directory cannot be copied")
+		return "", app.UsageError("name a file or directory in it", "the root directory cannot be copied")
 	}
-	u := tarstream.NewUnpacker(name)
+	u := newUnpacker(name)
 	if err := u.Open(dst); err != nil {
 		return "", err
 	}

@@ -94,6 +94,24 @@ func lay(t *testing.T, root string, files map[string]string) string {
 	return root
 }
 
+// TestLook: the next step names the node of the copy, and exec only where it runs something.
+func TestLook(t *testing.T) {
+	for _, c := range []struct {
+		e          execer
+		node, want string
+	}{
+		{thisMachine{}, "", "look there: `rayctl exec c -- ls -l`"},
+		{thisMachine{}, "w-0; id", "look there: `rayctl exec c --node 'w-0; id' -- ls -l`"},
+		{onHost{}, "", "name a file or directory that is there and that you may read"},
+	} {
+		n := copier(t, c.e)
+		n.node = c.node
+		if got := n.look(); got != c.want {
+			t.Errorf("%T %q: %s", c.e, c.node, got)
+		}
+	}
+}
+
 // TestCopyOntoItself: source and target may be one directory, on the local launcher and on Slurm's shared file systems.
 func TestCopyOntoItself(t *testing.T) {
 	files := map[string]string{"a file": "precious", "d/x": "1", "d/e/y": "2"}
@@ -223,7 +241,7 @@ func TestCpTells(t *testing.T) {
 		copy func(n *Shell, dst string) error
 		want string
 	}{
-		"upload":   {func(n *Shell, dst string) error { return failure(n.Upload(t.Context(), src, dst)) }, "MB of 0.3 MB"},
+		"upload":   {func(n *Shell, dst string) error { return failure(n.Upload(t.Context(), src, dst)) }, "KB of 300 KB"},
 		"download": {func(n *Shell, dst string) error { return failure(n.Download(t.Context(), src, dst)) }, "src: "},
 	} {
 		t.Run(name, func(t *testing.T) {

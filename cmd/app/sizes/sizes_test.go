@@ -69,3 +69,50 @@ func TestOptions(t *testing.T) {
 		}
 	}
 }
+
+// TestUnequalGroups: a template whose driver ends without RAYCTL_GPUS_PER_NODE is refused where the groups differ. One that does not is compared with what is known.
+func TestUnequalGroups(t *testing.T) {
+	dir := t.TempDir()
+	for name, first := range map[string]string{"wants.sh": `: "${RAYCTL_GPUS_PER_NODE:?}"`, "own.sh": "true"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(first+"\ntrain_nodes=5\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	two := 2
+	group := func(name string, gpus int) spec.WorkerGroup {
+		return spec.WorkerGroup{Name: name, Replicas: &two, NodeResources: spec.NodeResources{GPUs: gpus}}
+	}
+	for script, want := range map[string]string{
+		"wants.sh": "workers.a.gpus is 8 and workers.b.gpus is 4, but wants.sh wants RAYCTL_GPUS_PER_NODE, which is only set where all nodes with GPUs have the same number",
+		"own.sh":   "train_nodes + 1 = 6 is more than (workers.a.replicas + workers.b.replicas) = 4, but AReaL generates and trains on different GPUs",
+	} {
+		s := &spec.ClusterSpec{Job: spec.Job{Entrypoint: "bash " + script, WorkingDir: dir, Metadata: map[string]string{"template": "areal"}}, Workers: []spec.WorkerGroup{group("a", 8), group("b", 4), {Name: "c"}}}
+		if m := CheckTemplate(s); m == nil || !strings.HasPrefix(m.Msg, want) {
+			t.Errorf("%s: %v, want %q", script, m, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"--workers 5 # 4 are there": "--workers = 5 is more than workers.w.replicas * workers.w.cpus = 4, but each process of the training takes a CPU: give --workers=4 in job.entrypoint",
+		"--workers 4":               "", "--workers $N": "", "--steps 9": "",
+	} {
+		s := &spec.ClusterSpec{Job: spec.Job{Entrypoint: "python train.py " + text, Metadata: map[string]string{"template": "train"}}, Workers: []spec.WorkerGroup{{Name: "w", Replicas: &two, NodeResources: spec.NodeResources{CPUs: 2}}}}
+		got := ""
+		if m := CheckTemplate(s); m != nil {
+			got = m.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+		more := 9
+		s.Workers[0].MaxReplicas = &more // Ray makes nodes for workers that wait
+		if m := CheckTemplate(s); m != nil {
+			t.Errorf("%s, elastic: %v", text, m)
+		}
+	}
+	for _, name := range []string{"nosuch", "", "a\x1b[31m\n"} {
+		s := &spec.ClusterSpec{Job: spec.Job{Entrypoint: "bash own.sh", WorkingDir: dir, Metadata: map[string]string{"template": name}}, Workers: []spec.WorkerGroup{group("a", 8)}}
+		if m := CheckTemplate(s); m != nil {
+			t.Errorf("template %q: %v", name, m)
+		}
+	}
+}

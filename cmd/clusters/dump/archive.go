@@ -83,7 +83,7 @@ func (a *Archive) Add(name string, text []byte, size int64) bool {
 	return true
 }
 
-// Missing notes a problem. What does not exist is none.
+// Missing notes why what cannot be had, as a line of ProblemsFile. No error, and one that says that it does not exist (fs.ErrNotExist), are no problem.
 func (a *Archive) Missing(what string, err error) {
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return

@@ -26,7 +26,7 @@ type Collector struct {
 	Archive *Archive
 }
 
-// Limits of the time for one source. What was not had until then is a problem in the archive.
+// How long one source may take. The archive's problems.txt names what a source has not returned by then.
 const (
 	statusTime  = time.Minute
 	examineTime = 3 * time.Minute
@@ -39,7 +39,8 @@ const (
 	mostLogLines = 5000 // of one log
 )
 
-// Collect takes from each source what it has. Its error is that of a name that nobody knows, or of an interrupt.
+// Collect adds what each source has: the launcher's status, its Examine, and Ray's dashboard while the cluster lives. A source that fails is a problem in the
+// archive. An error is returned only if nothing at all was found (the status's error, such as that there is no such cluster), or if ctx was cancelled.
 func (d *Collector) Collect(ctx context.Context) error {
 	d.Archive.Environment(os.Environ())
 	s, unknown := d.status(ctx)
@@ -64,8 +65,9 @@ func (d *Collector) status(ctx context.Context) (launcher.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, statusTime)
 	defer cancel()
 	s, err := d.Cluster.Status(ctx)
-	d.Archive.Missing("status.json", err)
-	if err == nil {
+	if err != nil {
+		d.Archive.Missing("status.json", err)
+	} else {
 		launcher.AddJSON(d.Archive, "status.json", s)
 	}
 	if d.Receipt != nil {
@@ -95,11 +97,13 @@ func (d *Collector) result(ctx context.Context) {
 	}
 	defer saved.Close()
 	text, err := io.ReadAll(io.LimitReader(saved, launcher.EvidenceLimit))
-	d.Archive.Missing("driver.log", err)
+	if err != nil { // the text ends early
+		d.Archive.Missing("driver.log", err)
+	}
 	d.Archive.Add("driver.log", text, max(r.Log.Bytes, int64(len(text))))
 }
 
-// ray adds what Ray says of its nodes, and the ends of their logs: nothing saves those before the end.
+// ray adds Ray's lists of nodes and jobs, and the ends of their logs. Until the cluster ends only Ray has these logs: rayctl saves them at the end.
 func (d *Collector) ray(ctx context.Context) {
 	e, err := d.App.Dial(ctx, d.Cluster, launcher.Dashboard)
 	if err != nil {
@@ -121,8 +125,9 @@ func (d *Collector) ray(ctx context.Context) {
 	}
 	launcher.AddJSON(d.Archive, "ray/nodes.json", nodes)
 	jobs, err := client.ListJobs(ctx)
-	d.Archive.Missing("ray/jobs.json", err)
-	if err == nil {
+	if err != nil {
+		d.Archive.Missing("ray/jobs.json", err)
+	} else {
 		launcher.AddJSON(d.Archive, "ray/jobs.json", jobs)
 	}
 	if d.Archive.UsersOutput() {
@@ -142,14 +147,14 @@ func headFirst(n dashboardclient.Node) int {
 	return 0
 }
 
-// mostDriverLogs is for clusters to which many jobs were submitted: the newest come first.
+// mostDriverLogs limits from how many jobs the driver's log is added: a cluster may have had many. The newest jobs are taken.
 const mostDriverLogs = 5
 
-// driverLogs adds the ends of drivers' logs.
+// driverLogs adds the ends of the drivers' logs of jobs, which are in the order of ListJobs: the newest first.
 func (d *Collector) driverLogs(ctx context.Context, client *dashboardclient.Client, jobs []dashboardclient.Job) {
 	for _, job := range jobs[:min(len(jobs), mostDriverLogs)] {
 		if job.SubmissionID != "" {
-			d.copy(path.Join("ray/drivers", strings.ReplaceAll(job.SubmissionID, "/", "_")+".log"), func(w io.Writer) error {
+			d.addTail(path.Join("ray/drivers", strings.ReplaceAll(job.SubmissionID, "/", "_")+".log"), func(w io.Writer) error {
 				return client.JobLog(ctx, job.SubmissionID, w, dashboardclient.LogOptions{Tail: mostLogLines})
 			})
 		}
@@ -166,7 +171,7 @@ func (d *Collector) nodeLogs(ctx context.Context, client *dashboardclient.Client
 	}
 	for _, file := range slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Values(logs))...))) {
 		if d.Archive.UsersOutput() || ofRay(file) {
-			d.copy(path.Join(as, strings.ReplaceAll(file, "/", "_")), func(w io.Writer) error {
+			d.addTail(path.Join(as, strings.ReplaceAll(file, "/", "_")), func(w io.Writer) error {
 				return client.NodeLog(ctx, n.ID, file, w, dashboardclient.LogOptions{Tail: mostLogLines})
 			})
 		}
@@ -178,10 +183,12 @@ func ofRay(file string) bool {
 	return slices.ContainsFunc([]string{"gcs_server", "raylet", "dashboard", "monitor", "log_monitor", "runtime_env", "ray_client_server"}, func(server string) bool { return strings.HasPrefix(file, server) })
 }
 
-// copy adds the end of what is written.
-func (d *Collector) copy(as string, write func(io.Writer) error) {
+// addTail adds the end of what write writes, under the name as. If write fails, that is a problem, and what it wrote before is added.
+func (d *Collector) addTail(as string, write func(io.Writer) error) {
 	end := &tail.Tail{Size: launcher.EvidenceLimit}
-	d.Archive.Missing(as, write(end))
+	if err := write(end); err != nil {
+		d.Archive.Missing(as, err)
+	}
 	if end.Written() > 0 {
 		d.Archive.Add(as, []byte(end.String()), end.Written())
 	}

@@ -62,11 +62,11 @@ func ofScript(from Source, data []byte) (*draft, error) {
 		}
 		return nil, &spec.Error{File: source, Line: line, Msg: "is no manifest, and no shell script either: " + oneLine(msg), Hint: other}
 	}
-	if !rayCommand.MatchString(printed(file)) {
+	if !config.StartsRay(printed(file)) {
 		if isClusterFile(source, data) {
 			return nil, notShell(source)
 		}
-		return nil, &spec.Error{File: source, Msg: "has no Ray in it: no `ray start`, `ray symmetric-run` or `ray job submit`", Hint: "`rayctl run -- COMMAND` runs a command on a Ray cluster, and `rayctl init` begins a new file"}
+		return nil, &spec.Error{File: source, Msg: "does not start Ray: it has no `ray start`, `ray symmetric-run` or `ray job submit`", Hint: "`rayctl run -- COMMAND` runs a command on a Ray cluster, and `rayctl init` begins a new file"}
 	}
 	d := newDraft("a shell script", from)
 	s := &script{request: &request{draft: d}, values: values{}, byHand: map[string]bool{}, arrays: map[string]bool{}}
@@ -75,6 +75,9 @@ func ofScript(from Source, data []byte) (*draft, error) {
 		s.statement(stmt)
 	}
 	s.finish()
+	if job := s.top.below("job"); s.elsewhere && s.top.has("job") && job.has("entrypoint") && !job.has("workingDir") && !job.has("cwd") {
+		s.ask("relative paths of the job count from where you call rayctl, not from the cluster file: call it where the script was called, or set job.cwd")
+	}
 	return d, nil
 }
 
@@ -117,8 +120,6 @@ var mentionsGPUs = regexp.MustCompile(`(?i)gpu|cuda`)
 
 // startsRay matches what only serves to start Ray by hand: Ray's own commands, and what finds the nodes and waits for them.
 var startsRay = regexp.MustCompile(`\bray["']?\s+(start|stop|status|health-check|up|symmetric-run)\b|\bscontrol\b|SLURM_(JOB_|STEP_)?NODELIST|\bhostname\b|\bip_head\b|\bray\.(init|nodes|cluster_resources)\(`)
-
-var rayCommand = regexp.MustCompile(`\bray["']?\s+(start|job\s+submit|symmetric-run)\b`)
 
 // quiet are commands without effect on a cluster: they print, wait, or set the shell up.
 var quiet = strings.Fields("echo printf date set shopt sleep wait trap exit return true false : pwd hostname nvidia-smi rocm-smi env printenv which type command sinfo squeue scontrol sacct cat head ls df free lscpu local read kill break continue test [ [[")
@@ -512,10 +513,10 @@ func (s *script) isDriver(c *syntax.CallExpr, st *syntax.Stmt) bool {
 		return false
 	}
 	text, _ := s.values.known(words[0])
-	if given := shellText(words); given != nil && (s.isByHand(given) || rayCommand.MatchString(printed(given))) {
+	if given := shellText(words); given != nil && (s.isByHand(given) || config.StartsRay(printed(given))) {
 		return false
 	}
-	return (programs.MatchString(path.Base(text)) || strings.Contains(text, "/")) && !rayCommand.MatchString(printed(c)) && !startsOnly.MatchString(printed(st))
+	return (programs.MatchString(path.Base(text)) || strings.Contains(text, "/")) && !config.StartsRay(printed(c)) && !startsOnly.MatchString(printed(st))
 }
 
 // startsOnly is startsRay without what a driver may have in its arguments.

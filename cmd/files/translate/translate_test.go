@@ -183,8 +183,8 @@ func TestRefused(t *testing.T) {
 		"\x7fELF\x00":                 "x: is not a text file in UTF-8: give a batch script",
 		strings.Repeat("a", 10<<20):   "x: is larger than 4 MiB, which no script or manifest is: give a batch script",
 		strings.Repeat("a\n", 40<<10): "x: is no manifest, and larger than 64 KiB",
-		"#!/bin/bash\n#SBATCH -N 2\nsrun hostname\n": "x: has no Ray in it: no `ray start`, `ray symmetric-run` or `ray job submit`: `rayctl run -- COMMAND` runs a command on a Ray cluster",
-		"# ray start --head\necho\n":                 "x: has no Ray in it",
+		"#!/bin/bash\n#SBATCH -N 2\nsrun hostname\n": "x: does not start Ray: it has no `ray start`, `ray symmetric-run` or `ray job submit`: `rayctl run -- COMMAND` runs a command on a Ray cluster",
+		"# ray start --head\necho\n":                 "x: does not start Ray",
 		"#!/usr/bin/env -S python3 -u\nimport ray\n": "x: is a script of python3, not of a shell: `rayctl run -- COMMAND` runs it",
 		"ray start\n" + strings.Repeat("$(", 30<<10): "x:2: is no manifest, and no shell script either: ", // the parser calls itself for each
 		"ray start --head\nif true\n":                "x:2: is no manifest, and no shell script either: ",

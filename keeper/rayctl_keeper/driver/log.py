@@ -1,5 +1,6 @@
 """The keeper's copy of the driver's output, taken while it grows: from the file where that is on this host, else over HTTP. Whoever follows the output reads this copy."""
 
+import contextlib
 import fcntl
 import glob
 import http.client
@@ -10,7 +11,7 @@ import time
 from rayctl_keeper.host.growth import Growth
 from rayctl_keeper.node.files import nodedir
 from rayctl_keeper.ray import logread
-from rayctl_keeper.ray.dashboard import Refused, Slow, Unreachable, error_line, version_tuple
+from rayctl_keeper.ray.dashboard import Refused, Slow, Unreachable, version_tuple
 
 BLOCK = 1 << 20
 TRIES = 3  # for the end of a log, over connections that are cut
@@ -20,6 +21,7 @@ BATCH = 0.01  # seconds between two takes, so that a driver that writes line by 
 DAY = 86400
 AGAIN, LONGEST = 0.2, 5.0  # seconds before a stream that was cut is opened again, and where that does not help
 BEGINNING = 4096  # bytes, by which a log is known again: Ray begins it with a time and the job's id
+SAME = 32  # bytes at the end of the copy that a truncated log has at the same place: then the copy goes on there, see _same_from
 TRUNCATED = b"\nrayctl: the log was truncated here, and output may be missing\n"  # dashboardclient/logstream/tailer.go has the same
 
 
@@ -32,6 +34,7 @@ class DriverLog:
         self._out = None
         self._lock = threading.RLock()  # a thread appends while the main thread may begin or finish
         self._grown = threading.Condition()
+        self.followers = 0  # who follow the output
         self.changes = 0  # how often there was something new for who follows the output
         self.over = self.left = False  # nothing is appended any more; and another keeper goes on with it
         self._name = self._node = self._source = self._rest = None
@@ -84,6 +87,17 @@ class DriverLog:
         """Waits until `changes` is more than seen. Returns whether it is."""
         with self._grown:
             return self._grown.wait_for(lambda: self.changes != seen, seconds)
+
+    @contextlib.contextmanager
+    def followed(self):
+        """While somebody follows the output."""
+        with self._grown:
+            self.followers += 1
+        try:
+            yield
+        finally:
+            with self._grown:
+                self.followers -= 1
 
     def leave(self):
         """Another keeper goes on: those who follow the output ask that one."""
@@ -220,11 +234,15 @@ class DriverLog:
         return not same or os.fstat(self._source.fileno()).st_size < self._source.tell()
 
     def _gap(self):
-        """Output may be missing at this place; nobody knows how much."""
-        at = self._base + self._got
-        self._log("the driver's log was truncated at byte %d" % at)
-        self.missing.append([at, at])
+        """Output may be missing at this place; nobody knows how much. What the log has now follows a note, and counts from its beginning."""
+        self._miss_at(self._base + self._got)
         self._append(TRUNCATED)
+        self._base, self._got = self._base + self._got, 0
+
+    def _miss_at(self, place):
+        self._log("the driver's log was truncated at byte %d" % place)
+        if [place, place] not in self.missing:
+            self.missing.append([place, place])
 
     def finish(self, reachable, ended=False):
         """Takes the rest of the attempt's log. Over HTTP only if the head may still answer. ended: the driver has ended, so nothing comes after what is on its way."""
@@ -329,7 +347,7 @@ class DriverLog:
         """Takes over what the driver writes on another host. A stream that is cut is opened again: Ray gives the log from its beginning, and what the copy has is left out."""
         pause = AGAIN
         while self._name == filename:
-            before = self._got
+            before = self._base + self._got
             try:
                 with self._lock:
                     if self._name == filename:
@@ -337,7 +355,7 @@ class DriverLog:
                 self._take(filename, node_id, self._got, stream=True)
             except (Unreachable, Refused, OSError, ValueError, http.client.HTTPException) as error:
                 self._log("the stream of the driver's log was cut: %s" % error)
-            pause = AGAIN if self._got > before else min(2 * pause, LONGEST)
+            pause = AGAIN if self._base + self._got > before else min(2 * pause, LONGEST)
             time.sleep(pause)
 
     def _recover(self):
@@ -354,27 +372,21 @@ class DriverLog:
         self._before = (name, node, self._got)
         self._base, self._got = self._got, 0
 
-    def _had(self, size):
-        """What the copy has of the beginning of the log that writes now."""
+    def _had(self, begin, size):
+        """What the copy has of the log that writes now."""
         try:
             with open(self._path, "rb") as f:
-                f.seek(self._base)
+                f.seek(self._base + begin)
                 return f.read(size)
         except OSError:
             return b""
 
-    def _take(self, name, node, skip, stream=False):
-        """Appends a log of the head, as it is now, without its first bytes. stream: and as it grows, while it is the one that is wanted."""
-        dashboard = self._dashboard_of()
-        version = _version(dashboard)
-        live = stream and logread.can_follow(version)
-        path = dashboard.log_path("stream", node, name, interval=0.05, timeout=365 * DAY) if live else dashboard.log_path("file", node, name)
-        connection, response = dashboard.open("GET", path, DAY if live else 30.0)
-        try:
-            if response.status != 200:
-                raise Refused(response.status, error_line(response.read()))
-            read = logread.plain(lambda: response.read1(BLOCK) if live else response.read(BLOCK), version)
-            had = self._had(min(skip, BEGINNING))
+    def _take(self, name, node, skip, stream=False, known=False):
+        """Appends a log of the head, as it is now, without its first bytes. stream: and as it grows, while it is the one that is wanted. known: those bytes need not be
+        what the copy has."""
+        connection, read = self._read(name, node, stream)
+        with contextlib.closing(connection):
+            had = b"" if known else self._had(0, min(skip, BEGINNING))
             while True:
                 block = read()
                 with self._lock:
@@ -386,19 +398,59 @@ class DriverLog:
                         return
                     begins, had = had[:len(block)], had[len(block):]
                     if not block.startswith(begins):
-                        self._gap()  # whatever it has now was written since
-                        skip, had = 0, b""
+                        break
                     if skip < len(block):
                         self._append(block[skip:])
                     skip = max(0, skip - len(block))
-        finally:
-            connection.close()
+        same = self._same_from(name, node, self._got)
+        with self._lock:
+            if stream and self._name != name:
+                return
+            if self._got - same < SAME:
+                self._gap()
+            else:
+                self._miss_at(self._base + same)
+        self._take(name, node, self._got, stream, known=True)
+
+    def _read(self, name, node, stream=False):
+        """Opens a log of the head. Returns the connection and a function that returns the next bytes of the log."""
+        dashboard = self._dashboard_of()
+        version = _version(dashboard)
+        live = stream and logread.can_follow(version)
+        path = dashboard.log_path("stream", node, name, interval=0.05, timeout=365 * DAY) if live else dashboard.log_path("file", node, name)
+        return logread.opened(dashboard, path, DAY if live else 30.0, version, lambda response: response.read1(BLOCK) if live else response.read(BLOCK))
+
+    def _same_from(self, name, node, size):
+        """From which byte on a log that was truncated has what the copy has, up to so many bytes. All of it was written since the truncation. But where Ray's stream was open
+        it went on at its old place as soon as the log was longer than that (Ray reads a file from there on), and the copy has the rest of the log already."""
+        at = same = 0
+        connection, read = self._read(name, node)
+        with contextlib.closing(connection):
+            while at < size:
+                block = read()[:size - at]
+                if not block:
+                    return size  # it is shorter than the copy: no stream has gone on
+                same = max(same, at + _differs_up_to(block, self._had(at, len(block))))
+                at += len(block)
+        return same
+
+
+def _differs_up_to(one, other):
+    """The length of one without the end that both have at the same place, or 0 if they are equal."""
+    low, high = 0, len(one)  # one[high:] == other[high:]
+    while low < high:
+        middle = (low + high) // 2
+        if one[middle:] == other[middle:]:
+            high = middle
+        else:
+            low = middle + 1
+    return high
 
 
 def _of_nodes(filename, directories):
-    """Paths of a driver's log in nodes' directories."""
-    name = os.path.join("session_2*", "logs", glob.escape(filename))
-    return [path for directory in directories for path in glob.glob(os.path.join(glob.escape(nodedir.rays(directory)), name))]
+    """Paths of a driver's log in nodes' directories: first by the name that pump.py gives it."""
+    sessions = [os.path.join(glob.escape(nodedir.rays(directory)), "session_2*") for directory in directories]
+    return [path for session in sessions for place in ("", "logs") for path in glob.glob(os.path.join(session, place, glob.escape(filename)))]
 
 
 def _number(filename):

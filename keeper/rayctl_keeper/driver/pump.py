@@ -1,20 +1,20 @@
-"""Runs a command with its output in a pipe, which a second process, the copier, copies to the log that Ray has of the job: their own output. A program that opens
-/dev/stderr for writing would truncate a log that is a file; in a pipe nothing is lost. Ends as the command does, once its output is in the log.
-The copier is no descendant and in another session: Ray kills each process of a job, and what the command wrote before is in the pipe then.
-It travels in a variable (pipe.py): no apostrophe, dollar, backslash or backquote."""
+"""Runs a command with its output in a pipe. A second process, the copier, copies the pipe to the log file that Ray has for the job, which is the stdout of both.
+A command that opens /dev/stderr for writing would truncate a file; it does nothing to a pipe. This program ends as the command does, once all output is in the log.
+The copier is not a descendant of the job and has its own session: when Ray kills each process of a job, the copier still copies what the pipe holds.
+The text of this program is passed in a variable (pipe.py): it has no apostrophe, dollar, backslash or backquote."""
 import fcntl
 import os
 import select
 import signal
 
-STOPS = {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM}  # Ray sends its signal to each process of the job: this one ends with the last byte
-SIZE = 1 << 20  # of the pipe, where the system allows it
+STOPS = {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM}  # Ray sends one to each process of the job; this program ignores it and ends after the command
+SIZE = 1 << 20  # bytes in the pipe, where the system allows that many
 room = memoryview(bytearray(SIZE))
-unwritten = 0  # bytes
+unwritten = 0  # bytes of the output that could not be written to the log
 
 
 def save(data):
-    """A log that cannot be written does not stop the command. The next bytes that can be written follow a note."""
+    """Writes data to the log. If the log cannot be written, the command continues, and a note precedes the next bytes that can be written."""
     global unwritten
     try:
         if unwritten:
@@ -27,14 +27,14 @@ def save(data):
 
 
 def take(source, most=SIZE):
-    """Copies what is there, at least one byte. Returns how many; 0 when nobody can write any more."""
+    """Copies the bytes that the pipe has, and waits for at least one. Returns their number; 0 when no process has the pipe open for writing."""
     size = os.readv(source, [room[:most]])
     save(room[:size])
     return size
 
 
 def lock(how):
-    """Locked: output of the command may be on its way to the log (log.py asks for it)."""
+    """Locks or unlocks the log. While it is locked, output of the command may be in the pipe and not yet in the log; the keeper looks at the lock (log.py)."""
     try:
         fcntl.flock(1, how)
     except OSError:
@@ -42,7 +42,8 @@ def lock(how):
 
 
 def detached(task, *args):
-    """Runs a task in a process that is neither a descendant nor in the session of the job, whose processes Ray ends. Slurm warns all processes by SIGUSR1."""
+    """Runs a task in a process that is neither a descendant of the job nor in its session, because Ray ends all of these. It ignores SIGUSR1, too, by which Slurm
+    warns every process."""
     child = os.fork()
     if child == 0:
         os.setsid()
@@ -55,8 +56,8 @@ def detached(task, *args):
 
 
 def copy(source, told, done, others):
-    """The copier. Its first word is that the output of a command that has ended is in the log; then it copies what processes write that the command left running.
-    The command has ended, or was killed with this program, when the other end of told is closed."""
+    """The copier. told is closed at its other end when the command has ended, or when this program was killed. Then the copier copies the rest of the pipe and writes
+    a byte to done: all output of the command is in the log. After that it copies what processes write that the command left running."""
     for fd in others:
         os.close(fd)
     poll = select.poll()
@@ -70,13 +71,13 @@ def copy(source, told, done, others):
     try:
         os.write(done, b"1")
     except OSError:
-        pass  # nobody is there any more
+        pass  # the program that reads done was killed
     if writers:
         go_on(source)
 
 
 def start(command, sink):
-    """Signals for the command that arrive here before it runs reach it."""
+    """Starts the command; returns its process id. Signals that arrive here before the command runs are passed on to it."""
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
     child = os.fork()
     if child == 0:
@@ -94,7 +95,7 @@ def start(command, sink):
 
 
 def follow(child, source, copied, wake):
-    """Waits until the command has ended; returns its status. Copies if the copier was killed."""
+    """Waits until the command has ended; returns its status. If the copier is killed, this process copies."""
     poll = select.poll()
     poll.register(copied, select.POLLIN)
     poll.register(wake, select.POLLIN)
@@ -107,7 +108,7 @@ def follow(child, source, copied, wake):
                 return status
         elif copied in ready:
             if os.read(copied, 1):
-                return os.waitpid(child, 0)[1]  # nobody can write any more
+                return os.waitpid(child, 0)[1]  # all output is copied, and no process has the pipe open
             poll.unregister(copied)
             poll.register(source, select.POLLIN)
         elif not take(source):
@@ -115,7 +116,8 @@ def follow(child, source, copied, wake):
 
 
 def rest(source):
-    """Copies what the command has left in the pipe, and not what processes go on writing that it left running. Returns whether there are none of these."""
+    """Copies what the pipe holds when the command has ended. Returns whether no process that the command left running has the pipe open; what such processes
+    write later is not copied here."""
     os.set_blocking(source, False)
     left = SIZE
     while left > 0:
@@ -148,7 +150,8 @@ def end_as(status):
 
 
 def environment():
-    """Removes what the command had not without this program; returns the command. Python sets LC_CTYPE where the locale is C."""
+    """Removes the variables that exist only because of this program, so that the command does not get them; returns the command. Python sets LC_CTYPE if the locale
+    is C."""
     try:
         with open("/proc/self/environ", "rb") as f:
             if not any(line.startswith(b"LC_CTYPE=") for line in f.read().split(bytes(1))):
@@ -160,8 +163,19 @@ def environment():
     return first + b"".join(bytes([int(part[:2], 16)]) + part[2:] for part in parts)
 
 
+def keep_name():
+    """Gives the log a second name, beside the directory of logs. The keeper reads it by that name (log.py), because programs that rotate logs may move the first."""
+    try:
+        folder, name = os.path.split(os.readlink("/proc/self/fd/1"))
+        if name.startswith("job-driver-"):
+            os.link(os.path.join(folder, name), os.path.join(os.path.dirname(folder), name))
+    except OSError:
+        pass
+
+
 def main():
     command = environment()
+    keep_name()
     source, sink = os.pipe()
     try:
         fcntl.fcntl(sink, 1031, SIZE)  # F_SETPIPE_SZ of Linux

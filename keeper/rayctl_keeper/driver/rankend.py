@@ -7,7 +7,7 @@ from rayctl_keeper.driver import rayjob
 from rayctl_keeper.state.exits import AttemptLost
 from rayctl_keeper.state.model import Cause
 
-CODE = 76
+CODE = 76  # CodeLost of launcher/runstate/causes.go, CODES[Cause.LOST] of state/model.py, NODE_GONE of ranks/main.py: a test compares them
 LINE = re.compile(r"^(?:rayctl: )?((?:rank|ranks|the ranks) .*)$", re.M)
 CAUSES = {": the node was lost": Cause.LOST, ": the node is being taken away": Cause.PREEMPTED}
 TAIL = 16 << 10  # bytes: Ray may write something after the line

@@ -11,6 +11,7 @@ from rayctl_keeper.rayhook import setup_worker
 from rayctl_keeper.state.document import wall
 from rayctl_keeper.state.exits import AttemptLost, End, driver_end, prepare_end, shell_code
 from rayctl_keeper.state.model import Cause, JobState
+from rayctl_keeper.state.reserves import RESERVES, reserves
 
 TERMINAL = (JobState.SUCCEEDED, JobState.FAILED, JobState.STOPPED)
 TAKES_JOBS = 60.0  # seconds: a dashboard that takes none for longer than this and lifetime.silence did not start
@@ -48,6 +49,8 @@ def submission(orders, commit, number, reason, ends_at):
                        ("entrypointLabelSelector", "entrypoint_label_selector")):
         if job.get(ours):
             body[rays] = job[ours]
+    if reserves(job):  # Ray's record of a job has no amounts
+        body["metadata"] = dict(body["metadata"], **{RESERVES: reserves(job)})
     return body
 
 
@@ -239,6 +242,9 @@ def whole_message(info):
     return (text + "\n").encode("utf-8", "replace") if text else b""
 
 
+SUPERVISOR_KILLED = " (the process ray::JobSupervisor, which runs it, was killed: `ray stop` or `pkill` of the driver does that, or the kernel when memory is used up)"
+
+
 def exit_code(info):
     """Ray's exit code of the driver, which old versions only have in their message; None if there is none."""
     if info["status"] not in (JobState.SUCCEEDED, JobState.FAILED):
@@ -265,7 +271,8 @@ def outcome(info, preparing=False):
         return killed_for_memory(message, what) if info.get("driver_node_id") else End(Cause.SUBMIT_FAILED, "%s did not start: %s" % (what, low_memory(message)))
     # JobSupervisor runs the driver: without it the driver is dead, but not by its own doing.
     if "SUPERVISOR_ACTOR_DIED" in kind or re.search(r"actor (has )?died|node .*died|Job supervisor actor died", message, re.I):
-        raise AttemptLost("Ray lost %s: %s" % (what, first_line(message)))
+        killed = SUPERVISOR_KILLED if "worker process has died" in message else ""
+        raise AttemptLost("Ray lost %s: %s%s" % (what, first_line(message), killed))
     return not_started(message or kind, what)
 
 

@@ -1,21 +1,21 @@
-"""Waits until a file of this machine is written to, or is truncated: by inotify(7), else by looking at it now and then."""
+"""Waits until a file on this machine is written or truncated: by inotify(7), or by short sleeps where there is no inotify."""
 
 import os
 import select
 import time
 
 MODIFY = 0x2  # IN_MODIFY: writes and truncations
-LOOK = 0.03  # seconds between looks where there is no inotify
+LOOK = 0.03  # seconds of a sleep without inotify
 
 
 class Growth:
-    """What has happened to an open file since the last wait."""
+    """Waits for changes of one open file."""
 
     def __init__(self, fd):
         self._fd = _inotify(fd)
 
     def wait(self, seconds):
-        """Returns at the next change, or after that time, or when it is worth to look again."""
+        """Returns when the file changes, and at the latest after that time; without inotify after LOOK, so that the caller reads the file again."""
         if self._fd is None:
             time.sleep(min(seconds, LOOK))
             return
@@ -31,7 +31,7 @@ class Growth:
 
 
 def _inotify(fd):
-    """The descriptor of an inotify that watches an open file, also one whose name has changed; None where that cannot be had."""
+    """The descriptor of an inotify that watches the open file, whatever name the file has by now; None if the system or this Python has no inotify."""
     try:
         import ctypes
         library = ctypes.CDLL(None, use_errno=True)

@@ -1,7 +1,8 @@
 """Proves that a connection to this host ends at a process of this user, before a secret is sent.
 
-Any user of the host can listen on a port on which nobody listens yet. The kernel tells everybody who has the other end of a connection (sockets.py), but only when
-the server has accepted it: before that nobody does, and whoever closes the listener then never had the bytes. Only Linux tells it; elsewhere nothing is proven.
+Any user of the host can listen on a port on which nobody listens yet. The kernel tells every user which user has the other end of a connection (sockets.py), but
+only after the server has accepted the connection. Until then no process has that end, and a server that closes its listener has read nothing. Only Linux tells it; on
+other systems this file proves nothing and allows every connection.
 """
 
 import errno
@@ -13,9 +14,9 @@ import time
 
 from rayctl_keeper.host import sockets
 
-PAUSE, LONGEST_PAUSE = 0.001, 0.05  # seconds between two looks, which grow with the time that has passed: a server may drop the connections that send nothing
-PAUSE_PART = 16  # of that time
-ROOT = 0  # may read every secret of this user anyway
+PAUSE, LONGEST_PAUSE = 0.001, 0.05  # the shortest and the longest pause in seconds between two queries: short, as a server may close a connection that sends nothing
+PAUSE_PART = 16  # a pause is this part of the time that has passed
+ROOT = 0  # root is accepted: it may read every secret of this user anyway
 ESTABLISHED = 1  # the state of a TCP socket that neither end has closed
 
 
@@ -24,12 +25,12 @@ class Stranger(OSError):
 
 
 class Closed(ConnectionResetError):
-    """The server has closed the connection before it was known whose process it is. Nothing was sent, so another try does no harm."""
+    """The server closed the connection before its user was known. Nothing was sent, so another try does no harm."""
 
 
 def require(connection, timeout):
     """Returns when a process of this user, or of root, has accepted the connection; raises Stranger if another user has, Closed if the server has closed it,
-    and socket.timeout if nobody has accepted it in time. Connections to other hosts are not looked at: their processes cannot be seen from here."""
+    and socket.timeout if no process has accepted it in time. Connections to other hosts pass unchecked: this kernel does not know their processes."""
     proof = of(connection)
     begin = time.monotonic()
     while proof is not None and not proof.holds():
@@ -40,7 +41,7 @@ def require(connection, timeout):
 
 
 def of(connection):
-    """The Proof of a connection to this host, None of another one. Raises Closed if the server has reset it."""
+    """The Proof of a connection that stays on this host; None if the connection goes to another host. Raises Closed if the server has reset it."""
     if not sys.platform.startswith("linux") or connection.family not in (socket.AF_INET, socket.AF_INET6):
         return None
     try:
@@ -67,5 +68,6 @@ class Proof:
 
 
 def of_this_host(own, peer):
-    """Whether a connection between these addresses stays on this host: the kernel takes the address of the other end for our own, except on loopback."""
+    """Whether a connection between these addresses stays on this host. For a connection to an address of this host, the kernel uses the same address at both ends;
+    on loopback the two may differ."""
     return own == peer or ipaddress.ip_address(peer.partition("%")[0]).is_loopback

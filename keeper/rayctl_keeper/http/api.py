@@ -2,6 +2,8 @@
 
 import json
 import os
+import threading
+import time
 import urllib.parse
 
 from rayctl_keeper.host import ports
@@ -9,14 +11,18 @@ from rayctl_keeper.http import bodies, server
 from rayctl_keeper.http.handover import HOLD, RECORDED
 from rayctl_keeper.http.mail import Conflict
 from rayctl_keeper.http.server import PIECE, Rejected
+from rayctl_keeper.node.files import jobpack
 
 MAX_WAIT = 60.0
-SILENT = 20.0  # seconds without output, after which it is looked whether who follows it is still there
-PATIENT = 8.0  # seconds for the main thread, which may be waiting for Ray's answer; clients wait for 10 (callTimeout in launcher/keeper/client.go)
+SILENT = 20.0  # seconds without output, after which the keeper checks whether the client that follows the log is still connected
+FEW, SHARE = 10, 0.0005  # with more than FEW followers, each waits SHARE seconds times their number between two pieces: with 500, a quarter of a second
+PATIENT = 8.0  # seconds to wait for the main thread, which may be waiting for Ray's answer; clients wait for 10 (callTimeout in launcher/keeper/client.go)
+PACKING = threading.Lock()
 
 
 def serve(listen, token, run_dir, state, driver_log, mail, handover=None):
-    """Starts the API in a daemon thread; returns host and port. handover: of a keeper whose result a record's pod fetches. mail is not used after the end."""
+    """Starts the API in a daemon thread; returns host and port. handover: the Handover of a keeper whose result a record's pod fetches. mail is not used after the
+    end."""
     host, _, port = listen.rpartition(":")
     state.handed_over = handover is not None
     serving = server.serve(Handler, host.strip("[]"), int(port), token.encode(),
@@ -30,7 +36,7 @@ class Handler(server.Handler):
     run_dir = state = driver_log = mail = handover = None
 
     def ended(self):
-        """From here on the API only reads."""
+        """Whether the cluster has ended: then the API changes nothing any more."""
         return "exit" in self.state.doc
 
     def finish(self):
@@ -56,6 +62,8 @@ class Handler(server.Handler):
             return self.send_attempt(self.driver_log.path(attempt), number(query, "offset"), attempt, self.state.doc["attempt"])
         if path == "/v1/recorded" and self.handover:
             return self.await_record()
+        if path == "/v1/jobs" and self.ended():
+            return self.jobs()
         if path == "/v1/nodes" and not self.ended():
             return self.nodes(asked=True)
         if path == "/v1/port" and not self.ended():
@@ -63,10 +71,16 @@ class Handler(server.Handler):
         return super().get(path, query)
 
     def follow_log(self, attempt, offset, prepare):
-        """The output of an attempt from a byte on, as it grows, until all of it is there: in chunks (RFC 9112, 7.1). A connection that ends without the last chunk shows
-        that there is more, of this keeper or of the next one."""
-        log, last = self.driver_log, None
+        """Sends the output of an attempt, from a byte on, as it grows, until the attempt's output is complete: in chunks (RFC 9112, 7.1). If the connection ends without
+        the last chunk, there is more output, at this keeper or at the next one."""
+        log = self.driver_log
         self.begin_chunks()
+        with log.followed():
+            self.send_growing(log, attempt, offset, prepare)
+
+    def send_growing(self, log, attempt, offset, prepare):
+        """Sends the chunks of follow_log."""
+        last = None
         while True:
             if log.changes == last and not log.await_change(last, SILENT) and self.client_left():
                 return None
@@ -78,64 +92,76 @@ class Handler(server.Handler):
                 return None
             if whole and offset >= size:
                 return self.end_chunks()
+            if log.followers > FEW:
+                time.sleep(SHARE * log.followers)
 
     def nodes(self, asked=False):
-        """For Ray's autoscaler."""
+        """The answer for Ray's autoscaler: the nodes, and how many more there may be."""
         return json.dumps({"nodes": self.mail.elastic.instances(asked), "room": self.mail.elastic.room()}).encode()
 
     def change_nodes(self, body):
-        """What Ray's autoscaler asks for."""
+        """Passes on the nodes that Ray's autoscaler requests or gives back."""
         self.order("nodes", bodies.nodes(body))
         return self.nodes()
 
-    def order(self, what, wish, patience=None):
-        """Has the main thread do it. A refusal is left in the wish."""
-        done = self.mail.post(what, wish) if patience is None else self.mail.post(what, wish, patience)
-        if wish.get("refusal"):
-            raise Rejected(409, wish["refusal"])
+    def order(self, what, request, patience=None):
+        """Passes a request to the main thread, and waits. The main thread leaves the reason of a refusal in the request."""
+        done = self.mail.post(what, request) if patience is None else self.mail.post(what, request, patience)
+        if request.get("refusal"):
+            raise Rejected(409, request["refusal"])
         return done
 
     def scale(self, body):
-        """What a user asks for."""
+        """Passes on the number of nodes that a user requests."""
         self.order("scale", bodies.scale(body))
         return self.state.json()
 
     def change(self, body):
-        """A changed cluster file."""
+        """Passes on a changed cluster file."""
         if not self.order("change", bodies.change(body), PATIENT):
             raise Rejected(503, "the keeper has not taken the changed file yet")
         return self.state.json()
 
     def offers(self, body):
-        """What a client submits in the keeper's stead."""
-        wish = bodies.offers(body)
-        if not self.order("offers", wish):
+        """Passes on what a client reports of offers, and answers with the next offer: a job that the client is to submit for the keeper."""
+        request = bodies.offers(body)
+        if not self.order("offers", request):
             raise Rejected(503, "the keeper is busy")
-        return json.dumps({"offer": wish["offer"]}).encode()
+        return json.dumps({"offer": request["offer"]}).encode()
 
     def gpus(self, body):
-        """What a pod has measured."""
+        """Takes a pod's measurements of its GPUs."""
         self.mail.gpus.take(bodies.gpus(body))
         return b"{}"
 
     def granted(self, body):
-        """Since when a pod has its node."""
+        """Passes on the time since which a pod has its node."""
         self.order("granted", bodies.granted(body))
         return b"{}"
 
     def port(self, query):
-        """A port of this host for a server of the cluster, such as Serve's."""
+        """Chooses a free port of this host for a server of the cluster, such as Serve's, or checks the port that was asked for."""
         host, wanted = query.get("host", "127.0.0.1"), number(query, "port")
         try:
             return json.dumps({"port": ports.choose(host, wanted)}).encode()
         except (OSError, OverflowError, ValueError) as error:
             raise Rejected(409, "port %d of %s cannot be used: %s" % (wanted, host, getattr(error, "strerror", None) or error))
 
+    def jobs(self):
+        """All that is kept of submitted jobs."""
+        if not os.path.exists(os.path.join(self.run_dir, jobpack.RECORDS)):
+            raise Rejected(404, "no job was submitted")
+        path = os.path.join(self.run_dir, jobpack.FILE)
+        with PACKING:
+            if not os.path.exists(path):
+                jobpack.write(self.run_dir)
+        self.send_log(path, 0)
+
     def await_record(self):
-        """Answers when the record has everything: what is left of the cluster may go."""
+        """Answers when the record has the result and the logs: then the cluster's objects may be deleted."""
         if self.handover.wait(HOLD) != RECORDED:
             raise Rejected(504, "the pod of the record has not read the result yet")
-        self.close_connection = True  # the process ends when nobody is left
+        self.close_connection = True  # the keeper ends when no connection is left
         return b"{}"
 
     def put(self, path, _query):
@@ -160,7 +186,7 @@ class Handler(server.Handler):
     def _store(self, path, left):
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as f:
             while left:
-                block = self.rfile.read1(min(left, PIECE))  # what has arrived: on a slow line a whole piece may take minutes
+                block = self.rfile.read1(min(left, PIECE))  # only the bytes that have arrived: on a slow connection a whole piece may take minutes
                 if not block:
                     raise Rejected(400, "the package is shorter than its Content-Length")
                 f.write(block)
@@ -193,7 +219,7 @@ class Handler(server.Handler):
             self.mail.fetch.hear(body.get("done") is True)
             return self.state.json()
         what = path[len("/v1/"):]
-        if path not in ("/v1/renew", "/v1/end", "/v1/extend", "/v1/disconnect", "/v1/leaving"):
+        if path not in ("/v1/renew", "/v1/end", "/v1/extend", "/v1/disconnect", "/v1/leaving", "/v1/ended"):
             raise Rejected(404, "no such call: POST %s" % path)
         bodies.simple(what, body)
         if body.get("idle") is not None and self.state.doc["job"] is not None:
@@ -205,7 +231,7 @@ class Handler(server.Handler):
         return self.state.json()
 
     def after_end(self, path):
-        """Whatever is asked for: the answer is how it ended. The record confirms that it has the result."""
+        """Answers every request after the end with the last state document. By /v1/recorded, the record's pod confirms that it has the result."""
         self.send(200, self.state.json())
         if path == "/v1/recorded" and self.handover:
             self.handover.conclude(RECORDED)

@@ -10,8 +10,8 @@ LONG, LIST = 64 << 10, 10000  # characters of a text, texts of a list
 LONGEST_CAUSE = 64  # characters
 PACKAGE_NAME = re.compile(r"package-[A-Za-z0-9._+!-]{1,200}\.(zip|whl|jar)")
 PACKAGE_URI = re.compile(r"gcs://[A-Za-z0-9._+!-]{1,250}")
-SECONDS = {"end": ("grace",), "extend": ("max", "maxBy", "idle"), "disconnect": ("after",), "renew": (), "leaving": ("seconds",)}
-WANTED = {"disconnect": "after", "leaving": "seconds"}
+SECONDS = {"end": ("grace",), "extend": ("max", "maxBy", "idle"), "disconnect": ("after",), "renew": (), "leaving": ("seconds",), "ended": ()}
+WANTED = {"disconnect": "after", "leaving": "seconds", "ended": "message"}
 
 
 def commit(body):
@@ -25,7 +25,7 @@ def commit(body):
 
 
 def simple(what, body):
-    """Refuses what end, extend, disconnect, renew and leaving cannot mean."""
+    """Refuses what end, extend, disconnect, renew, leaving and ended cannot mean."""
     for name in SECONDS[what]:
         if body.get(name) is not None and not is_number(body[name]):
             raise Rejected(400, "%s is not a number of seconds from 0 to %.0e" % (name, LONGEST))
@@ -40,9 +40,9 @@ def simple(what, body):
 
 
 def nodes(body):
-    """Of Ray's autoscaler."""
+    """Of Ray's autoscaler, and of the head of a cluster without one."""
     return {"launch": launch(body["launch"]) if body.get("launch") else None, "release": names(body.get("release") or []),
-            "unmet": names(body.get("unmet") or []), "held": counts(body.get("held"))}
+            "unmet": None if body.get("unmet") is None else names(body["unmet"]), "held": counts(body.get("held"))}
 
 
 def launch(wish):

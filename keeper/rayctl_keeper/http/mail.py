@@ -1,4 +1,4 @@
-"""The keeper's mailbox: what the API's threads, the client's pipe and signals leave for the main thread."""
+"""The keeper's mailbox: the requests that the API's threads, the client's pipe and signals pass to the main thread."""
 
 import json
 import os
@@ -22,7 +22,7 @@ class Letter:
 
     def __init__(self, what, body):
         self.what, self.body = what, body
-        self.read = threading.Event()
+        self.read = threading.Event()  # set when the main thread has handled the request
         self.failure = None  # why it could not be handled
 
 
@@ -38,11 +38,13 @@ class Mailbox:
         self.commit = None  # the commit document; None before the commit
         self.asked = None  # the requested End
         self.now = False  # the requested end skips the grace
-        self.leaving = None  # (message, seconds): the head is going to be taken away
+        self.leaving = None  # (message, seconds): the head's pod is going to be taken away, within these seconds
+        self.head_ended = ""  # why Ray in the head's pod has ended, as that pod reported it
         self.elastic = None  # the object that starts and ends nodes for Ray's autoscaler
+        self.unmet = None  # the object that shows what waits for resources that no node can have
         self.gpus = None  # the object that takes the measurements of pods
         self.early = self.placed = None  # receivers of the reports that pods have nodes: in a cluster with an early head, and in one without a gang scheduler
-        self.fetch = None  # the object that holds the end of a run for a client
+        self.fetch = None  # the object that delays the end of a run until a client has copied the output directory
         self.change = None  # the function that applies a changed cluster file
         self.aborts = None  # the dashboard whose current request an end may abort
         self._closed = False  # the end has begun
@@ -92,7 +94,7 @@ class Mailbox:
         return handled
 
     def hear(self):
-        """From the API: the client has sent a piece of a package. The main thread is not woken: it checks the lease when the lease is over."""
+        """From the API: the client has sent a piece of a package. This does not wake the main thread: it reads the time when the lease runs out."""
         self.heard_at = time.monotonic()
 
     def take_commit(self, body):
@@ -117,7 +119,7 @@ class Mailbox:
                 getattr(self, "_on_" + letter.what)(letter.body)
             except (End, AttemptLost):
                 raise
-            except Exception as error:  # a bug: the one who asked is told, and the cluster lives on
+            except Exception as error:  # a bug: the client gets the error, and the cluster continues
                 self._log("POST /v1/%s failed: %s" % (letter.what, traceback.format_exc()))
                 letter.failure = "the keeper failed: %s: %s" % (type(error).__name__, error)
             finally:
@@ -127,7 +129,7 @@ class Mailbox:
         self.look_for_commit()
         if self._stdin in ready and not os.read(0, 4096):
             self._stdin = None
-            self.look_for_commit()  # written just before the pipe was closed
+            self.look_for_commit()  # the client may have committed just before it closed the pipe
             if not self._state.doc["committed"]:
                 self.asked = self.asked or End(Cause.ABANDONED, "the client died before it committed the launch")
 
@@ -164,7 +166,7 @@ class Mailbox:
         self._state.change(endOnDisconnect=after)
 
     def _on_renew(self, _body):
-        """POST /v1/renew: the time is the keeper's, never the client's."""
+        """POST /v1/renew. Times are of the keeper's clock, never of the client's."""
         if self._limits.since["disconnect"] is not None:
             self._limits.restart("disconnect", time.monotonic())
         self._state.change(lastRenewal=wall())
@@ -202,7 +204,10 @@ class Mailbox:
 
     def _on_nodes(self, body):
         """POST /v1/nodes"""
-        self.elastic.change(body)
+        if body["unmet"] is not None:
+            self.unmet.take(body["unmet"])
+        if body["launch"] or body["release"] or body["held"] is not None:
+            self.elastic.change(body)
 
     def _on_scale(self, body):
         """POST /v1/scale"""
@@ -215,6 +220,10 @@ class Mailbox:
     def _on_leaving(self, body):
         """POST /v1/leaving, from the head's pod"""
         self.leaving = "the head's pod%s is being taken away" % (" " + body["by"] if body.get("by") else ""), float(body["seconds"])
+
+    def _on_ended(self, body):
+        """POST /v1/ended, from the head's pod"""
+        self.head_ended = body["message"]
 
     def _on_granted(self, body):
         """POST /v1/granted, from pods"""

@@ -16,7 +16,8 @@ from rayctl_keeper.http.door import Door, has_token
 
 MAX_DOCUMENT = 4 << 20  # of a request's JSON
 DEPTH = 100  # of its objects and lists within one another
-PIECE = 1 << 20
+PIECE = 1 << 20  # bytes of a request's body that are read at once
+AT_ONCE = 64 << 10  # bytes of a file that are read and then sent; of more the kernel sends the file itself, so that many clients take no memory here
 
 
 class Rejected(Exception):
@@ -223,27 +224,30 @@ class Handler(BaseHTTPRequestHandler):
 
     def send_log(self, path, offset):
         """A file from a byte on, as it is now. Raises FileNotFoundError."""
-        with open(path, "rb") as f:
+        with open(path, "rb", buffering=0) as f:
             if descriptors.reserved(f.fileno(), part=0.5):
                 raise Rejected(503, "the keeper has too many clients for another log")
             size = os.fstat(f.fileno()).st_size
-            f.seek(min(max(0, offset), size))
-            left = size - f.tell()
-            block = f.read(min(left, PIECE))
-            if len(block) == left:
-                f.close()  # a client that reads slowly keeps no file open for what is sent at once
+            offset = min(max(0, offset), size)
+            block = self.small(f, offset, size)
             try:
                 self.send_response(200)
                 self.send_header("Content-Type", "application/octet-stream")
-                self.send_header("Content-Length", str(left))
+                self.send_header("Content-Length", str(size - offset))
                 self.end_headers()
-                while block:
-                    self.wfile.write(block)
-                    left -= len(block)
-                    block = left and f.read(min(left, PIECE))
-                self.close_connection = self.close_connection or left > 0
+                sent = self.connection.sendfile(f, offset, size - offset) if block is None else self.wfile.write(block)
+                self.close_connection = self.close_connection or sent < size - offset
             except OSError:
                 self.close_connection = True
+
+    @staticmethod
+    def small(f, offset, end):
+        """The bytes of a file between two places where they are few, and closes it: a client that reads slowly keeps no file open for what is sent at once. None: they are more."""
+        if end - offset > AT_ONCE:
+            return None
+        block = os.pread(f.fileno(), max(0, end - offset), offset)
+        f.close()
+        return block
 
     def begin_chunks(self):
         """An answer whose length is not known yet."""
@@ -255,18 +259,24 @@ class Handler(BaseHTTPRequestHandler):
     def send_chunks(self, path, offset, end, unchanged):
         """A file between two bytes. Returns up to where it was sent. unchanged(): whether the path still names the file that was meant."""
         try:
-            with open(path, "rb") as f:
+            with open(path, "rb", buffering=0) as f:
                 if not unchanged():
                     return offset
                 if descriptors.reserved(f.fileno(), part=0.5):
                     self.close_connection = True  # who follows comes back when there are fewer
-                f.seek(offset)
-                while offset < end and not self.close_connection:
-                    block = f.read(min(end - offset, PIECE))
-                    if not block:
-                        break
-                    self.wfile.write(b"%x\r\n%b\r\n" % (len(block), block))
-                    offset += len(block)
+                    return offset
+                block = self.small(f, offset, end)
+                if block is None:
+                    self.wfile.write(b"%x\r\n" % (end - offset))
+                    sent = offset + self.connection.sendfile(f, offset, end - offset)
+                    if sent == end:
+                        self.wfile.write(b"\r\n")
+                else:
+                    sent = offset + len(block)
+                    if block:  # an empty chunk would be the last one
+                        self.wfile.write(b"%x\r\n%b\r\n" % (len(block), block))
+                self.close_connection = self.close_connection or sent < end  # it is shorter than it was: who follows asks again
+                return sent
         except FileNotFoundError:
             pass  # it was not begun
         except OSError:

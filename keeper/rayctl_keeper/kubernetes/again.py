@@ -1,15 +1,15 @@
-"""Requests that are repeated while nobody answers, for what pods send to the keeper and to the API server."""
+"""Repeats the requests of pods to the keeper and to the API server until they are answered."""
 
 import http.client
 import time
 
-PAUSES = (0.1, 2, 1.0)  # seconds before the second request, how much longer each further pause is, and the longest one
+PAUSES = (0.1, 2, 1.0)  # the first pause in seconds, the factor by which each pause is longer than the one before, and the longest pause
 UNANSWERED = (OSError, ValueError, http.client.HTTPException)
 
 
 def until_answered(seconds, ask, enough=lambda error: False, pauses=PAUSES):
-    """Calls ask() again while it raises one of UNANSWERED, until some seconds have passed (None: there is no limit) or enough(error) is true. Returns None if it was
-    answered, else the last error."""
+    """Calls ask() until it raises none of UNANSWERED; returns None then. Gives up when so many seconds have passed (None: never) or when enough(error) is true;
+    returns the last error then."""
     begun, (pause, growth, longest) = time.monotonic(), pauses
     while True:
         try:

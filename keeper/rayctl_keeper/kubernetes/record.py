@@ -1,7 +1,7 @@
 """The record of a cluster: `keeper.pyz record KEEPER_URL TOKEN_FILE`.
 
-Watches the keeper until it has the result, fetches it, prints the driver's log, and leaves the final state document as the container's termination
-message. A keeper in another pod gets from it the state of the one before. It needs no permission in Kubernetes."""
+Watches the keeper until it has the result, fetches it, prints the driver's log, or where there was no driver what is kept of submitted jobs, and leaves the final state document as
+the container's termination message. A keeper in another pod gets from it the state of the one before. It needs no permission in Kubernetes."""
 
 import base64
 import http.client
@@ -31,6 +31,8 @@ PIECE = 1 << 20
 HINT = b"""# Packed, because kubelets drop the beginning of a long log. `rayctl logs NAME` reads it, or: kubectl logs job/NAME-record | \
 python3 -c 'import base64,sys,zlib; [sys.stdout.buffer.write(zlib.decompress(base64.b64decode(l.split()[1]))) for l in sys.stdin.buffer if l.split()[0].isdigit()]'
 """
+JOBS_HINT = b"# What is kept of submitted jobs. `rayctl jobs NAME` and `rayctl logs NAME JOB` read it, or: kubectl logs job/NAME-record | grep -v '^#' | base64 -d | tar xz\n"
+JOBS_PIECE = 9 << 10  # bytes to a line: in base64 it is shorter than what a container's runtime cuts, 16 KiB
 MESSAGE_LIMIT = 4096  # of Kubernetes
 FEW = 30  # nodes of elastic groups, if there is no room for all; of the others the sums
 MESSAGE = os.environ.get("RAYCTL_TERMINATION_LOG", "/dev/termination-log")
@@ -41,7 +43,8 @@ def main(arguments):
     url, token_file = arguments
     keeper = Keeper(url, token_file)
     state = keeper.final_state()
-    path, earlier = os.path.join(os.environ.get("TMPDIR", "/tmp"), "driver.log"), []
+    directory, earlier, jobs = os.environ.get("TMPDIR", "/tmp"), [], False
+    path, jobs_path = os.path.join(directory, "driver.log"), os.path.join(directory, "jobs.tgz")
     if "exit" in state:
         earlier = [keeper.fetch_earlier(path, n) for n in range(1, state.get("attempt", 1))]
         log = state.get("log") or {"bytes": 0}
@@ -49,13 +52,16 @@ def main(arguments):
         have = max(0, size_of(path) - sum(earlier))
         if have < log["bytes"]:  # the keeper was lost with it
             state["log"] = dict(log, bytes=have, missing=(log.get("missing") or []) + [[have, -1]])
+        jobs = not state.get("job") and keeper.fetch_jobs(jobs_path)
         keeper.recorded()
     else:
         state = vanished(state)
     packed = rotates(path)
     with open(MESSAGE, "wb") as f:
-        f.write(message(dict(state, packed=packed, earlier=earlier)))
+        f.write(message(dict(state, packed=packed, earlier=earlier, **({"jobs": True} if jobs else {}))))
     show(path, packed)
+    if jobs:
+        show_jobs(jobs_path)
     sidecars.quit_all()
     return 0
 
@@ -80,6 +86,16 @@ def show(path, packed):
         for block in iter(lambda: f.read(PIECE), b""):
             out.write(b"%d %s\n" % (at, base64.b64encode(zlib.compress(block))) if packed else block)
             at += len(block)
+    out.flush()
+
+
+def show_jobs(path):
+    """Prints the file that has all that is kept of submitted jobs, after a line for whoever finds that in `kubectl logs`."""
+    out = sys.stdout.buffer
+    out.write(JOBS_HINT)
+    with open(path, "rb") as f:
+        for piece in iter(lambda: f.read(JOBS_PIECE), b""):
+            out.write(base64.b64encode(piece) + b"\n")
     out.flush()
 
 
@@ -147,6 +163,16 @@ class Keeper:
                 raise ConnectionError("cut")
 
         until_answered(60, fetch)
+
+    def fetch_jobs(self, path):
+        """Fetches what is kept of submitted jobs. Returns whether there is anything."""
+        def fetch():
+            with self.call("/v1/jobs", timeout=60) as answer, open(path, "wb") as f:
+                shutil.copyfileobj(answer, f, 1 << 20)
+                if f.tell() < int(answer.headers["Content-Length"]):
+                    raise ConnectionError("cut")
+
+        return until_answered(60, fetch, is_not_found) is None
 
     def recorded(self):
         """Confirms to the keeper that the record is complete: its pod may end."""

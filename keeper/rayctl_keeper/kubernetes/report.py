@@ -8,13 +8,13 @@ from rayctl_keeper.kubernetes.tell import tell
 from rayctl_keeper.state.model import Cause
 
 LINES = 10
-PATIENCE = 5.0  # for a log that something which setup left in the background still holds open
-TOLD_WITHIN = 120.0  # seconds for the keeper to be reached: the name service may be away
+PATIENCE = 5.0  # seconds to wait for the complete log: a process that setup left in the background may hold it open
+TOLD_WITHIN = 120.0  # seconds to try to reach the keeper: the name service may be down for a while
 
 
 def main(arguments):
-    """Sends the last lines of LOG once LOG.whole exists, which means that LOG is complete. If the keeper cannot be reached they are the last that the pod prints,
-    which KubeRay's events and the pod's status show."""
+    """Sends the last lines of LOG to the keeper. Waits before for the file LOG.whole, which says that LOG is complete. If the keeper cannot be reached, the pod
+    prints these lines last, and KubeRay's events and the pod's status show them."""
     until = time.monotonic() + PATIENCE
     while not os.path.exists(arguments[0] + ".whole") and time.monotonic() < until:
         time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""How one of Ray's pods sends a report to the keeper. It has the address and the token in its environment."""
+"""How one of Ray's pods sends a report to the keeper. The pod has the keeper's address and token in its environment."""
 
 import json
 import os
@@ -6,12 +6,12 @@ import urllib.request
 
 from rayctl_keeper.kubernetes.again import until_answered
 
-PAUSES = (0.5, 1.2, 10.0)  # of many pods that send to one keeper
+PAUSES = (0.5, 1.2, 10.0)  # between tries, see again.py: long, because many pods may send to one keeper
 
 
 def tell(path, body, patience=None):
-    """Sends body until the keeper has answered: it may be away for a while, and the name service too. Returns None, or the error after `patience` seconds (None: there
-    is no limit), or where the cluster has another token."""
+    """Sends body again and again until the keeper answers: the keeper or the name service may be down for a while. Returns None, or the last error: after `patience`
+    seconds (None: no limit), or at once if the keeper refuses the token or does not know the path."""
     request = urllib.request.Request(os.environ["RAYCTL_KEEPER"] + path, data=json.dumps(body).encode(),
                                      headers={"Authorization": "Bearer " + os.environ["RAYCTL_KEEPER_TOKEN"]})
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))

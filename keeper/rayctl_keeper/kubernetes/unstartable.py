@@ -1,7 +1,7 @@
-"""What keeps the containers of a pod from starting and does not pass by waiting, as kuberay/observe/reason.go and hopeless.go have it for clients: both pass the cases of
-kuberay/due/testdata/containers.json. Pure."""
+"""Why the containers of a pod cannot start, where waiting does not help. For clients, kuberay/observe/reason.go and hopeless.go decide the same: both are tested with
+kuberay/testdata/containers.json. Nothing here sends a request."""
 
-# Seconds that a reason may last before the start fails: registries and Secrets that come late are waited for.
+# Seconds that a reason may last before the start of the cluster fails: a registry may answer again, and a Secret may be made late.
 PATIENCE = {
     "InvalidImageName": 0, "ErrImageNeverPull": 0, "ErrImagePull": 60, "ImagePullBackOff": 60,
     "CreateContainerConfigError": 60, "CreateContainerError": 60, "RunContainerError": 60,
@@ -9,8 +9,8 @@ PATIENCE = {
 }
 IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
 PASSES = (None, "", "ContainerCreating", "PodInitializing")
-CRASHES = 3  # times that a container may end
-LINES = 5  # of what a container has printed
+CRASHES = 3  # restarts of a container after which it counts as one that cannot start
+LINES = 5  # last lines of a container's output that are shown
 
 
 def unstartable(pod):

@@ -6,14 +6,14 @@ import time
 from rayctl_keeper.host import address
 
 FIRST = 8.0  # seconds for the first connection
-LOST = 2  # connections in a row that are not accepted
-PAUSE = 1.0  # seconds between them
+LOST = 2  # failed connections in a row after which the head counts as lost
+PAUSE = 1.0  # seconds between these connections
 SILENT = ((socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), (socket.IPPROTO_TCP, getattr(socket, "TCP_KEEPIDLE", 0), 20),
           (socket.IPPROTO_TCP, getattr(socket, "TCP_KEEPINTVL", 0), 5), (socket.IPPROTO_TCP, getattr(socket, "TCP_KEEPCNT", 0), 4))
 
 
 class NotReached(OSError):
-    """Why this node never reached the head: one sentence."""
+    """This node could not connect to the head. The text is one sentence with the cause."""
 
 
 class HeadWatch:
@@ -24,7 +24,7 @@ class HeadWatch:
         self._at, self._socket, self._error = (host.strip("[]"), int(port)), None, ""
 
     def reach(self, bell):
-        """Connects for the first time; returns whether there is a connection, which there is not if this node is asked to end. Raises NotReached."""
+        """Connects for the first time. Returns True with a connection, and False if this node was asked to end meanwhile. Raises NotReached."""
         until = time.monotonic() + FIRST
         while not self.lives():
             if bell.signals:
@@ -40,7 +40,7 @@ class HeadWatch:
         return [] if self._socket is None else [self._socket.fileno()]
 
     def lives(self, ready=()):
-        """Returns whether the head still exists; ready are the file descriptors that can be read."""
+        """Returns whether the head still exists. ready: the file descriptors from which bytes can be read."""
         if self._socket is not None:
             if self._socket.fileno() not in ready or self._read():
                 return True

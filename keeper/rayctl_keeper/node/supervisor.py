@@ -227,7 +227,8 @@ class Supervisor:
 
     def save_jobs(self):
         """The output of jobs that others than the keeper submitted."""
-        joblogs.save(self.directory, os.path.join(self.run_dir, "jobs"), (self.orders.get("job") or {}).get("submissionPrefix") or self.orders["name"])
+        ours = (self.orders.get("job") or {}).get("submissionPrefix") or self.orders["name"]
+        joblogs.save(self.directory, os.path.join(self.run_dir, joblogs.DIRECTORY), ours, *joblogs.bounds(self.orders))
 
     def save_logs(self):
         """Ray's logs."""

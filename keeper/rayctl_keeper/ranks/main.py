@@ -25,6 +25,7 @@ WAITS = 10.0  # seconds after which the output says that nodes are not there, or
 MISSES = 60.0  # seconds after which a node that is not there is a lost one: the keeper then waits for it, with the limits of the cluster file
 LOOK = 1.0  # between looks whether nodes are being taken away
 # This exit code, and a last line that ends so, tell the keeper that it was not the job that failed (keeper/rayctl_keeper/driver/rankend.py).
+# The code is CodeLost of launcher/runstate/causes.go, written out here because this program is sent alone, without the keeper's other modules.
 NODE_GONE, LOST, TAKEN = 76, "the node was lost", "the node is being taken away"
 VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ONEAPI_DEVICE_SELECTOR", "HABANA_VISIBLE_MODULES")
 OURS = ("RAYCTL_PIPE", "RAYCTL_COMMAND", "RAYCTL_RANKS", "RAYCTL_RANKS_JOB")

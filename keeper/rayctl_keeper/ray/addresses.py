@@ -34,7 +34,8 @@ class Address:
         return isinstance(self.error, socket.gaierror) and self.error.errno in NO_SUCH_NAME
 
     def connect(self, port, timeout):
-        """Returns a connection to the last address that worked; if that fails, to the addresses that the name has now. Raises OSError."""
+        """Returns a connection to the first known address that accepts one, beginning with the last that worked. If none does, resolves the name again and tries the
+        addresses that are new. Raises OSError."""
         until = time.monotonic() + timeout
         if time.monotonic() - self._asked > FRESH:
             self._ask()
@@ -46,7 +47,7 @@ class Address:
                 except OSError as failed:
                     error = failed
                     continue
-                self._known.sort(key=lambda other: other != ip)
+                self._known.sort(key=lambda other: other != ip)  # moves ip to the front: the next call tries it first
                 return connection
             if again or self._fixed:
                 break
@@ -78,6 +79,6 @@ class Address:
             error = failed if isinstance(failed, OSError) else OSError(str(failed))
         with self._changed:
             if found:
-                self._known = sorted(found, key=lambda ip: ip not in self._known[:1])
+                self._known = sorted(found, key=lambda ip: ip not in self._known[:1])  # the address that was first stays first, if the name still has it
             self.error, self._asking = error, False
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""Ray's dashboard over HTTP: only what the keeper needs, each call with its own time-out."""
+"""A client of Ray's dashboard with the calls that the keeper needs, each with a time-out of its own."""
 
 import http.client
 import json
@@ -12,11 +12,11 @@ from rayctl_keeper.ray import addresses
 
 
 class Unreachable(Exception):
-    """No usable answer: not listening, timed out, cut, or not Ray's."""
+    """No usable answer: no server listens, the answer is late or cut off, or the server is not Ray's dashboard."""
 
 
 class Slow(Unreachable):
-    """No answer in time: somebody may be there."""
+    """No answer in time, though a server may be there."""
 
 
 class Refused(Exception):
@@ -28,7 +28,7 @@ class Refused(Exception):
 
 
 class Connection(http.client.HTTPConnection):
-    """One to the address that worked last. On this host no other user can have its end: every request has the token."""
+    """A connection to the address that worked last. If it stays on this host, it is proven that the server is this user's before the token is sent."""
 
     def connect(self):
         self.sock = addresses.of(self.host).connect(self.port, self.timeout)
@@ -47,7 +47,7 @@ class Dashboard:
         if token:
             self._headers["Authorization"] = "Bearer " + token
         self._socket = None
-        self.answered = 0.0  # when anything last did, be it a refusal
+        self.answered = 0.0  # time of the last answer, also if it was a refusal
 
     def abort(self):
         """Cuts the request that is under way (from a signal handler or another thread)."""
@@ -75,7 +75,7 @@ class Dashboard:
             raise self.unanswered(error)
 
     def unanswered(self, error):
-        """The exception for what went wrong on the way."""
+        """The exception for a request that got no answer."""
         kind = Slow if isinstance(error, (socket.timeout, TimeoutError)) else Unreachable  # two classes before Python 3.10
         return kind("%s: %s" % (self.url, error or type(error).__name__))
 
@@ -94,7 +94,7 @@ class Dashboard:
         return data
 
     def json(self, method, path, timeout=2.0, body=None):
-        """The same for JSON, both ways."""
+        """Like request, but sends a value as JSON and returns the value of a JSON answer."""
         data = None if body is None else json.dumps(body).encode()
         answer = self.request(method, path, timeout, data, {"Content-Type": "application/json"} if data else None)
         try:
@@ -125,7 +125,7 @@ class Dashboard:
             raise
 
     def submit(self, job, timeout=30.0):
-        """Submits; the submission id in it makes this safe to repeat after asking."""
+        """Submits a job, which has a submission id: after a failure, ask by job() whether Ray has it, and submit again if not."""
         return self.json("POST", "/api/jobs/", timeout, job)
 
     def stop(self, submission_id):

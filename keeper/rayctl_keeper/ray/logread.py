@@ -7,6 +7,8 @@
   their boundaries are lost if the transport joins them.
 """
 
+import contextlib
+
 from rayctl_keeper.ray.dashboard import Refused, error_line
 
 MARKER = b"[get_logs] Fetch log error: "  # of 2.33 to 2.45; the text after it is shorter than LONGEST
@@ -17,6 +19,15 @@ BLOCK = 1 << 16  # of versions before 2.33
 def can_follow(version):
     """Returns whether live streams of this version of Ray, a tuple such as (2, 60), can be read."""
     return version >= (2, 33)
+
+
+def opened(dashboard, path, timeout, version, read):
+    """Asks for a log. Returns the connection, and a function for the next bytes of the log; read gives them from the response."""
+    connection, response = dashboard.open("GET", path, timeout)
+    if response.status != 200:
+        with contextlib.closing(connection):
+            raise Refused(response.status, error_line(response.read()))
+    return connection, plain(lambda: read(response), version)
 
 
 def plain(read, version):

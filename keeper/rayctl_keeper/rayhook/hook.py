@@ -45,7 +45,7 @@ def prepare(ray_params, head):
     _look_for_packages()
     if os.getpid() == 1:
         _reap_orphans()
-    if leave.active():
+    if leave.active() or leave.tells():
         _look_before_draining()
     if head:
         _name_gcs()

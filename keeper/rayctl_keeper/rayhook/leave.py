@@ -21,20 +21,26 @@ CONNECT, ANSWER = 1.0, 3.0  # seconds for a dashboard to be there, and to answer
 TELL = 5.0  # seconds for the keeper to be reached: another pod may have to follow the one before
 GOES = 128 + signal.SIGTERM
 _settings = {}
+_signals = {"seen": False, "got": False}  # whether this process sees its SIGTERM, and has got it
 
 
 def take():
-    """Takes what pods are given for this out of the environment. Without it SIGTERM is Ray's."""
+    """Takes what pods are given for this out of the environment. Without a dashboard SIGTERM is Ray's; the keeper is known to each head."""
     for name in ("RAYCTL_WARN_DASHBOARD", "RAYCTL_WARN_KEEPER"):
         if os.environ.get(name):
             _settings[name] = os.environ.pop(name)
-    if _settings and os.getpid() == 1:  # the kernel lets the first process of a pod ignore a signal that it does not handle
+    if active() and os.getpid() == 1:  # the kernel lets the first process of a pod ignore a signal that it does not handle
         signal.signal(signal.SIGTERM, lambda *_: os._exit(GOES))
 
 
 def active():
     """Whether SIGTERM is to be looked at."""
-    return bool(_settings)
+    return "RAYCTL_WARN_DASHBOARD" in _settings
+
+
+def tells():
+    """Whether the keeper is told how Ray of this pod has ended."""
+    return "RAYCTL_WARN_KEEPER" in _settings
 
 
 def cluster_stays():
@@ -59,7 +65,7 @@ def keeper_told(seconds):
     """Reports to the keeper that the head is going to end in so many seconds. Returns whether it knows."""
     until = time.monotonic() + min(TELL, seconds / 3)
     body = json.dumps({"seconds": seconds, "by": os.uname().nodename}).encode()
-    while "RAYCTL_WARN_KEEPER" in _settings:
+    while tells():
         try:
             return request(_settings["RAYCTL_WARN_KEEPER"], "POST", "/v1/leaving", body) == 200
         except (OSError, http.client.HTTPException):
@@ -69,8 +75,23 @@ def keeper_told(seconds):
     return False
 
 
-def request(url, method, path, body=None):
-    """The status of the answer to a request of this cluster's token."""
+def stays():
+    """Whether `ray start` is known to have got no SIGTERM itself, on which it ends Ray's processes by SIGTERM."""
+    return _signals["seen"] and not _signals["got"]
+
+
+def head_ended(sentence):
+    """Tells the keeper why Ray of the head's pod has ended. Without an answer the keeper sees only that the head is gone."""
+    if tells():
+        body = json.dumps({"message": sentence, "by": os.uname().nodename}).encode()
+        try:
+            request(_settings["RAYCTL_WARN_KEEPER"], "POST", "/v1/ended", body)
+        except (OSError, http.client.HTTPException):
+            pass
+
+
+def request(url, method, path, body=None, token=None):
+    """The status of the answer to a request of this cluster's token, by default the pod's."""
     parts = urllib.parse.urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=CONNECT)
     try:
@@ -80,7 +101,7 @@ def request(url, method, path, body=None):
             raise OSError("nothing listens there") from error
         proof.require(connection.sock, CONNECT)
         connection.sock.settimeout(ANSWER)
-        headers = {"Authorization": "Bearer " + os.environ.get("RAY_AUTH_TOKEN", ""), "User-Agent": "rayctl"}
+        headers = {"Authorization": "Bearer " + (token or os.environ.get("RAY_AUTH_TOKEN", "")), "User-Agent": "rayctl"}
         connection.request(method, path, body, headers)
         return connection.getresponse().status
     finally:
@@ -88,7 +109,7 @@ def request(url, method, path, body=None):
 
 
 def change(node_class, constants):
-    """Has `ray start` look first. Ray without a drain of its own ends at once, as it always did."""
+    """Has `ray start` note its SIGTERM, and look first where that is wanted. Ray without a drain of its own ends at once, as it always did."""
     try:
         drain, raylet = node_class._drain_node_before_shutdown, constants.PROCESS_TYPE_RAYLET
         seconds = float(constants.RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S)
@@ -96,7 +117,10 @@ def change(node_class, constants):
         return
 
     def look_first(node):
-        begin = time.monotonic()
+        begin, _signals["got"] = time.monotonic(), True
+        if not active():
+            drain(node)
+            return
         if not cluster_stays():
             if os.getpid() == 1:
                 os._exit(GOES)  # and with it all of the pod
@@ -107,4 +131,4 @@ def change(node_class, constants):
         while time.monotonic() < begin + seconds and not any(kind == raylet for kind, _ in node.dead_processes()):
             time.sleep(0.1)
 
-    node_class._drain_node_before_shutdown = look_first
+    node_class._drain_node_before_shutdown, _signals["seen"] = look_first, True

@@ -136,4 +136,5 @@ def main(arguments):
     if os.environ.get("RAYCTL_NODE_DIR"):
         workers.change(os.environ["RAYCTL_NODE_DIR"], fast)
     waiting.begin(settings)
+    unseen.tell_ends(scripts)
     scripts.main()

@@ -1,11 +1,12 @@
-"""Ends `ray start --block` for two ends that it does not see (ray/scripts/scripts.py, Ray 2.60).
+"""Ends `ray start --block` for ends that it does not see (ray/scripts/scripts.py, Ray 2.60), and tells the keeper of those that it sees in the head's pod.
 
 - The dashboard's port was chosen before, as one of slurm.ports, and is another process' by then. The dashboard writes that into its error log and stays, and so
   `ray start` waits for ever.
-- Somebody ends the raylet or the GCS by SIGTERM: `ray stop` of somebody on the host, or `pkill ray` of a driver. `ray start` takes that for wanted, and nobody
-  is left who would tell what has become of the node's driver.
+- Somebody ends the raylet or the GCS by SIGTERM, or one of the raylet's agents in any way, with which the raylet ends by itself: `ray stop` of somebody on the host, or
+  `pkill ray` of a driver. `ray start` takes that for wanted, and nobody is left who would tell what has become of the node's driver.
 
-Whoever started `ray start` reads the sentence and ends Ray's other processes; run/cluster.py starts the node, or the cluster, again.
+Whoever started `ray start` reads the sentence and ends Ray's other processes; run/cluster.py starts the node, or the cluster, again. Nobody reads it in a pod, whose
+processes end with `ray start`: the head's pod tells the keeper.
 """
 
 import os
@@ -14,32 +15,45 @@ import sys
 import threading
 import time
 
-from rayctl_keeper.host import headfile, process
+from rayctl_keeper.host import ended, headfile, process
+from rayctl_keeper.rayhook import leave
 
 LOOK, LIMIT = 0.2, 600.0  # seconds between two looks for the dashboard, and for all of them
 PAUSE = 2.0  # seconds between two looks at Ray's processes
 LATE = 10.0  # seconds: if `ray start` ends them itself, or sees another end, it has ended in that time
 TAKEN = re.compile(r"^.*(?:address already in use|errno:? 98).*$", re.IGNORECASE | re.MULTILINE)
-# What a process writes into its log when it gets SIGTERM: src/ray/raylet/main.cc and src/ray/gcs/gcs_server_main.cc (Ray 2.9 to 2.60). A raylet that was drained ends
-# by itself, which is no failure.
-SIGTERM = {"raylet": re.compile(r"main\.cc:\d+: (?:Raylet )?received SIGTERM"), "gcs_server": re.compile("GCS server received SIGTERM")}
 
 
 def watch(arguments, fixed):
-    """Looks at both in threads, on nodes that a supervisor has started: in a pod the kubelet looks. arguments: those of `ray start`. fixed: its ports were chosen before."""
-    temp, head = headfile.temp_dir(arguments), "--head" in arguments
-    if not temp or not process.LINUX:
+    """Looks at both in threads. arguments: those of `ray start`. fixed: its ports were chosen before, for a node that a supervisor has started."""
+    supervised, head = headfile.temp_dir(arguments), "--head" in arguments
+    if not process.LINUX or not (supervised or leave.active() or leave.tells()):
         return
-    if head and fixed:
+    temp = supervised or os.path.join(os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp", "ray")  # as Ray chooses it
+    if supervised and head and fixed:
         threading.Thread(target=await_dashboard, args=(temp,), daemon=True, name="dashboard").start()
-    threading.Thread(target=await_end, args=(temp, ("raylet", "gcs_server") if head else ("raylet",)), daemon=True, name="ends").start()
+    threading.Thread(target=await_end, args=(temp, ("raylet", "gcs_server") if head else ("raylet",), lambda: supervised or leave.stays()), daemon=True, name="ends").start()
 
 
 def end(sentence):
     """Ends this process."""
     sys.stderr.write(sentence + "\n")
     sys.stderr.flush()
+    leave.head_ended(sentence)
     os._exit(1)
+
+
+def tell_ends(scripts):
+    """Has `ray start` of the head's pod tell the keeper which of its processes have ended, before it ends itself. Older versions of Ray do not have this function."""
+    show = getattr(scripts, "_log_unexpected_subprocess_exit_details", None)
+    if show is None or not leave.tells():
+        return
+
+    def tell_and_show(deceased, *rest):
+        leave.head_ended("; ".join(ended.by_code(str(name), found.returncode) for name, found in deceased))
+        show(deceased, *rest)
+
+    scripts._log_unexpected_subprocess_exit_details = tell_and_show
 
 
 def await_dashboard(temp):
@@ -58,8 +72,8 @@ def refused(text):
     return found.group().strip() if found else ""
 
 
-def await_end(temp, names):
-    """Waits until one of these processes of Ray has ended by SIGTERM."""
+def await_end(temp, names, stays=lambda: True):
+    """Waits until one of these processes of Ray has ended, and looks whether somebody else has ended it: not `ray start`, as long as that stays."""
     known = {}
     while True:
         time.sleep(PAUSE)
@@ -68,8 +82,9 @@ def await_end(temp, names):
         for name, pid in known.items():
             if not process.lives(pid):
                 time.sleep(LATE)
-                if SIGTERM[name].search(headfile.log_of(temp, name + ".out")):
-                    end("%s was ended by SIGTERM, which rayctl has not sent: `ray stop` or `pkill` of somebody on this host, or of the driver, does that" % name)
+                why = ended.by_log(name, headfile.log_of(temp, name + ".out"))
+                if why and stays():
+                    end(why)
                 return
 
 

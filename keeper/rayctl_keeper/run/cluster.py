@@ -9,7 +9,7 @@ from rayctl_keeper.state.model import RESTARTS, Cause, Phase
 
 STARTS = 3  # in a row without success
 WORTH_ANOTHER_START = ("already occupied", "already running at", "Address already in use", "Failed to bind", "rrno: 98", "Errno 98",
-                       "imed out", "Failed to start the dashboard")
+                       "imed out", "Failed to start the dashboard", "Failed to read dashboard", "Errno 24")  # 24: no descriptors at that moment
 
 
 class Cluster:
@@ -66,6 +66,9 @@ class Cluster:
     def restart(self, lost):
         """Starts a lost cluster again, as the next attempt if it was in use. Raises End if job.restarts allows no further attempt."""
         message, cause = self._waiting.hopeless.lost(lost)
+        ended, self._mail.head_ended = self._mail.head_ended, ""
+        if ended and cause == Cause.LOST:
+            message = "the head has ended: %s" % ended
         kind = RESTARTS[cause]
         if not self.in_use and self._nodes.unanswered():
             self._ask_again(message)
@@ -128,7 +131,8 @@ class Cluster:
         self.in_use = False
         self._gang.forget()
         # Before there is another token: clients send it to no address of the head that is gone.
-        self._state.change(nodes=[], submissions=[], head=dict(self._state.doc["head"], address="", dashboard="", session="", nodeId="", tokenFile="", prepared=False))
+        groups = [dict(g, ready=0) for g in self._state.doc["groups"]]
+        self._state.change(nodes=[], groups=groups, submissions=[], head=dict(self._state.doc["head"], address="", dashboard="", session="", nodeId="", tokenFile="", prepared=False))
         self._nodes.start()
         if self._nodes.queued and not self._nodes.granted:
             self._main.released("the queue's slot was lost")

@@ -1,6 +1,6 @@
 """The keeper of one cluster: `keeper.pyz keeper RUN_DIR`. See docs/keeper.md.
 
-The nodes are started before anything slow is imported: Ray needs seconds, and these imports a tenth of one."""
+It starts the nodes before it imports modules that need long: Ray needs seconds to start, and meanwhile these imports take a tenth of a second."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from rayctl_keeper.run.nodes.step import Step
 from rayctl_keeper.state.document import State, wall
 from rayctl_keeper.state.model import Cause
 
-MODES = {"spawn": Spawned, "queue": Queued, "step": Step, "external": External}  # of the orders' start
+MODES = {"spawn": Spawned, "queue": Queued, "step": Step, "external": External}  # by the mode of the orders' start
 
 
 def main(arguments):
@@ -32,9 +32,9 @@ def main(arguments):
 
 
 def keep(run_dir, told=None, hands_over=False, companions=None, node_watch=None, allocation=None):
-    """Claim, start the nodes, serve, live; returns the exit code. told(number) is called at each signal. hands_over: at the end it serves its result
-    until the record has it, and returns 1 if it had to end before that. companions and node_watch: classes of the substrate's, which ask for further jobs, and
-    know which machines are going to be taken away. allocation: see Step.allocation."""
+    """Claims the run directory, starts the nodes, serves the API and runs to the cluster's end; returns the exit code. told(number) is called at each signal.
+    hands_over: at the end the keeper serves its result until the record has it, and returns 1 if it had to end before that. companions and node_watch: classes of the
+    substrate; one requests further jobs, the other finds out which machines are going to be taken away. allocation: see Step.allocation."""
     keep_private()
     orders, failure = addressed(load(run_dir))
     log = opened_log(run_dir)
@@ -42,7 +42,7 @@ def keep(run_dir, told=None, hands_over=False, companions=None, node_watch=None,
         return hand_over_again(run_dir, orders, log)
     if not claim(run_dir, orders):
         log("another keeper has this directory")
-        return 1 if hands_over else 0  # 0 would end the cluster
+        return 1 if hands_over else 0  # with hands_over, code 0 would end the cluster
     process.become_subreaper()
     bell = process.Bell(told)
     bell.catch(signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
@@ -85,7 +85,7 @@ def keep(run_dir, told=None, hands_over=False, companions=None, node_watch=None,
 
 
 def hand_over(handover, state, log):
-    """Waits until the record has the result. 1: this process must end before that, or has left the cluster to the next keeper."""
+    """Waits until the record has the result; returns the exit code. 1: this process had to end before that, or has left the cluster to the next keeper."""
     from rayctl_keeper.http.handover import LINGER, PATIENCE, SIGNALLED
     if "exit" not in state.doc:
         return 1

@@ -6,6 +6,7 @@ import traceback
 from rayctl_keeper.driver import killed, leftfiles, rankend, rayjob, runtimeenv
 from rayctl_keeper.driver.log import DriverLog
 from rayctl_keeper.http.mail import Mailbox
+from rayctl_keeper.node.files import joblogs
 from rayctl_keeper.ray.dashboard import Dashboard, Refused, Unreachable
 from rayctl_keeper.rayhook import leave
 from rayctl_keeper.run import resume
@@ -14,6 +15,7 @@ from rayctl_keeper.run.change import Change
 from rayctl_keeper.run.cluster import Cluster
 from rayctl_keeper.run.elastic.elastic import Elastic
 from rayctl_keeper.run.elastic.joined import Joined
+from rayctl_keeper.run.elastic.unmet import Unmet
 from rayctl_keeper.run.end.fetch import Fetch
 from rayctl_keeper.run.end.finalize import Ending
 from rayctl_keeper.run.end.grace import Grace
@@ -28,6 +30,7 @@ from rayctl_keeper.run.head.head import Head
 from rayctl_keeper.run.job.attempts import Attempts
 from rayctl_keeper.run.job.driverwatch import REAPED, DriverWatch
 from rayctl_keeper.run.job.job import Job
+from rayctl_keeper.run.job.outputs import ANSWERS, Outputs
 from rayctl_keeper.run.job.packages import Packages
 from rayctl_keeper.run.job.prepare import Prepare
 from rayctl_keeper.run.job.submitted import Submitted
@@ -40,6 +43,8 @@ from rayctl_keeper.run.limits.waiting import POLL, TOLD, Waiting
 from rayctl_keeper.run.resume import Resumption
 from rayctl_keeper.state.exits import AttemptLost, Detached, End, Leaving, driver_end
 from rayctl_keeper.state.model import Cause, Event, JobState, Phase
+
+OUTPUTS, HURRIED = 20.0, 2.0  # seconds for the output of submitted jobs at the end, and at one that is not to wait
 
 
 class Keeper:
@@ -66,6 +71,7 @@ class Keeper:
         self.placement = self.waiting.placed = self.cluster.placed = self.mail.placed = Placed(orders, self.limits, state)
         self.waiting.warned = Warned(orders, node_watch, self.head, state, log)
         self.waiting.hopeless = Hopeless(node_watch, state)
+        self.waiting.unmet = self.mail.unmet = Unmet(orders, nodes.external, self.gang, state)
         self.packages = Packages(run_dir, nodes.external, self.limits, self.mail, self.waiting, state)
         self.resumption = Resumption(earlier, run_dir, self.limits, self.driver_log, state, log)
         self.job = Job(run_dir, self.head, self.driver, self.packages, self.resumption, self.mail, self.waiting, state, log)
@@ -73,7 +79,8 @@ class Keeper:
         self.grace = Grace(orders, self.head, self.driver, self.mail, self.waiting, log)
         self.time_limit = TimeLimit(orders, nodes, self.attempts, self.grace, self.limits, self.mail, self.waiting, self.driver, state)
         self.ending = Ending(orders, run_dir, self.limits, self.mail, self.waiting, self.attempts, self.driver_log, state, log)
-        self.submitted = Submitted(orders["name"], run_dir, log)
+        self.outputs = Outputs(run_dir, joblogs.bounds_in_memory(orders), lambda: Dashboard(nodes.dashboard, nodes.token), log) if nodes.external else None
+        self.submitted = Submitted(orders["name"], run_dir, self.outputs, log)
         self.fetch = self.mail.fetch = Fetch(orders, self.mail, self.waiting, state, log)
         self.gathering = Gathering(nodes, self.head, self.gang, self.main, self.early, self.cluster, self.resumption, self.waiting, state, log)
         self.sharing = None  # set by the process that creates this
@@ -182,9 +189,10 @@ class Keeper:
             self.nodes.close,
             lambda: self.cluster.in_use and self.grace.stop_drivers(end),
             lambda: end.cause != Cause.LOST and self.show_submissions(),
+            lambda: end.cause != Cause.LOST and self.take_outputs(),
             lambda: self.driver.collect(reachable=self.head.dashboard is not None),
+            lambda: leftfiles.keep(self.state, self.run_dir, self.mail.commit, self.nodes.directories(), (self.orders.get("job") or {}).get("outputDir") or ""),
             lambda: self.fetch.wait(end, self.head.dashboard is not None and self.cluster.in_use),
-            lambda: leftfiles.note(self.state, self.run_dir, self.mail.commit, self.nodes.directories()),
             lambda: end.cause != Cause.LOST and self.resumption.recover_logs(self.head.dashboard),
             self.elastic.forget,
             self.early.close,
@@ -202,7 +210,17 @@ class Keeper:
         if self.cluster.in_use and not self.orders.get("job") and self.head.dashboard:
             jobs = self.head.dashboard.json("GET", "/api/jobs/", 2.0)
             idle.show(self.state, jobs)
-            self.submitted.keep(jobs)
+            self.submitted.keep(jobs, ends=True)
+
+    def take_outputs(self):
+        """What is left to take of the output of submitted jobs, as long as the nodes are there."""
+        begun = time.monotonic()
+
+        def until():
+            return begun + (HURRIED if self.mail.now else OUTPUTS)
+
+        while self.outputs and not self.outputs.finish(until()) and not self.waiting.signals() and time.monotonic() < until() + ANSWERS:
+            self.waiting.rest(POLL)
 
     def say_ended(self):
         """Pods of a run end at once then, see rayhook/leave.py."""

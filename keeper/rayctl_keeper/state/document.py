@@ -11,28 +11,28 @@ from rayctl_keeper.state.model import Event, JobState, Phase
 from rayctl_keeper.state.reserves import reserves
 
 
-RESERVE = ".reserve"  # a file that is removed when the last document must be written to a full disk
-RESERVE_SIZE = 256 << 10  # the client takes it before it starts the keeper (launcher/keeper/rundir.go): where that fails nothing is begun
-RESERVE_KEPT, RESERVE_STEP = 128 << 10, 16 << 10  # for the last document; what other documents take of it at once
+RESERVE = ".reserve"  # a file that occupies room on the disk: it is made smaller when a document must be written to a full disk
+RESERVE_SIZE = 256 << 10  # the client writes the file before it starts the keeper (launcher/keeper/rundir.go), and starts none if that fails
+RESERVE_KEPT, RESERVE_STEP = 128 << 10, 16 << 10  # the part that is kept for the last document; the part that is given to another document at a time
 LONGEST = 1e10  # seconds, 317 years: more than any duration of a cluster file (292), and so long from now wall() has still a year of four digits
 DRAIN = "-drain-"  # follows the cluster's name in the submission ids of run/end/drain.py
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def wall(seconds=None):
-    """RFC 3339 in UTC with milliseconds."""
+    """The time in RFC 3339, in UTC with milliseconds; by default the present time."""
     now = time.time() if seconds is None else seconds
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + ".%03dZ" % (int(now * 1000) % 1000)
 
 
 def seconds_of(text):
-    """The seconds of the wall clock for a time as wall writes it, with any number of digits."""
+    """Epoch seconds of a time as wall writes it; the fraction may have any number of digits."""
     whole, _, fraction = text.rstrip("Z").partition(".")
     return calendar.timegm(time.strptime(whole, "%Y-%m-%dT%H:%M:%S")) + float("0." + (fraction or "0"))
 
 
 def write_atomically(path, data):
-    """Replaces a file by bytes that are on the disk before it is seen; mode 0600."""
+    """Replaces a file; the new bytes are on the disk before the file has its name. Mode 0600."""
     temporary = "%s.%d.tmp" % (path, os.getpid())
     try:
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -50,7 +50,8 @@ def write_atomically(path, data):
 
 
 def write_from_reserve(run_dir, path, data):
-    """write_atomically, with the file's directory. On a full disk the reserve gives way, so that whoever cleans up finds what was begun."""
+    """Like write_atomically, but makes the file's directory, too. On a full disk it makes the reserve smaller, so that the state of what was begun is recorded for the
+    cleanup."""
     while True:
         try:
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
@@ -71,12 +72,12 @@ def _shrink(reserve):
 
 
 class State:
-    """Changed by the main thread only; read by the API's threads, who wait here for the next revision."""
+    """The state document. Only the main thread changes it; the API's threads read it, and wait here for the next revision."""
 
     def __init__(self, orders, run_dir, log):
         self._run_dir, self._path = run_dir, os.path.join(run_dir, "state.json")
         lock = threading.RLock()
-        self._changed, self._served = threading.Condition(lock), threading.Condition(lock)  # the second is for drain(): it must not wake all who wait for a change
+        self._changed, self._served = threading.Condition(lock), threading.Condition(lock)  # the second is for drain(), so that it does not wake all readers that wait for a change
         self._log = log
         self._disk_full = False
         job = orders.get("job")
@@ -98,10 +99,10 @@ class State:
             "timeline": orders.get("timeline") or [], "attempts": orders.get("attempts") or [],
         }
         self._text = b""
-        self._encoded = None, 0, b""  # the document, its revision, and its bytes: hundreds may ask for them at once
-        self._answering = 0
+        self._encoded = None, 0, b""  # a document, its revision and its bytes: encoded once, because hundreds of readers may ask at once
+        self._answering = 0  # requests that the API still has to answer
         self._watching = set()  # connections that got a document and will ask for the next one
-        self.handed_over = False  # who has the last document may ask whether it is recorded (GET /v1/recorded)
+        self.handed_over = False  # the record's pod stores the documents, and clients may ask whether it has the last one (GET /v1/recorded)
         self._record_has = -1  # the revision that the record's pod had when it last asked
         try:
             if not os.path.exists(os.path.join(run_dir, RESERVE)):
@@ -124,7 +125,7 @@ class State:
             self.doc.update(fields)
             if event:
                 self.doc["timeline"].append(dict({"at": wall(), "attempt": self.doc["attempt"]}, **event))
-            # Compared without the revision, so that setting what is already so is no change.
+            # Compared without the revision, so that setting a field to the value that it has is no change.
             text = json.dumps(dict(self.doc, revision=0)).encode()
             if text == before:
                 return
@@ -150,14 +151,14 @@ class State:
         self.change({"event": event, "to": to, "code": code, "message": message})
 
     def deadlines(self, limits):
-        """Shows when limits fall due, as moments of the wall clock."""
+        """Puts the times at which limits end the cluster into the document."""
         offset = time.time() - time.monotonic()
         due = {name: limits.due(name) for name in ("max", "idle", "total")}
         due["idleGpu"] = limits.due("idleGpu") if limits.told else None
         self.change(deadlines={name: None if at is None else wall(at + offset) for name, at in due.items()})
 
     def program(self, kind):
-        """The part about a program of the job: the driver (Event.JOB) or what runs before it (Event.PREPARE)."""
+        """The part of the document about a program of the job: the driver (Event.JOB) or job.prepare (Event.PREPARE)."""
         return self.doc["job"] if kind == Event.JOB else self.doc["job"]["prepare"]
 
     def change_program(self, kind, **fields):
@@ -166,7 +167,7 @@ class State:
         now, event = dict(before, **fields), None
         if now["state"] != before["state"]:
             if now["state"] in (JobState.SUCCEEDED, JobState.FAILED, JobState.STOPPED) and before["state"] != JobState.RUNNING and now["startTime"]:
-                # It ran between two looks: the timeline gets its start, by Ray's clock, which may be another host's.
+                # The program started and ended between two queries of Ray. The timeline gets the start that Ray reports; the clock of Ray's host may differ from ours.
                 at = min(max([now["startTime"]] + [e["at"] for e in self.doc["timeline"][-1:]]), wall())
                 self.change({"at": at, "event": kind, "to": JobState.RUNNING, "code": now["submissionId"], "message": ""})
             self._log("%s %s %s" % (kind, now["submissionId"], now["state"]))
@@ -191,13 +192,14 @@ class State:
             return self._record_has >= revision
 
     def await_record(self, seconds, pause):
-        """Waits until the record's pod (KubeRay) has the present document, at most so many seconds: a keeper that follows this one gets it from there. pause(seconds) waits."""
+        """Waits until the record's pod (KubeRay) has the present document, at most so many seconds: a keeper that follows this one gets the document from that pod.
+        pause(seconds) sleeps."""
         revision, until = self.doc["revision"], time.monotonic() + seconds
         while self.handed_over and not self.record_has(revision) and time.monotonic() < until:
             pause(0.02)
 
     def wait(self, after, seconds, connection, of_record=False):
-        """The document, when its revision is not what the client has, or after some seconds."""
+        """The document, as soon as its revision is another than `after`, the client's, or after so many seconds. of_record: the client is the record's pod."""
         with self._changed:
             if of_record:
                 self._record_has = after
@@ -221,12 +223,12 @@ class State:
             self._served.notify_all()
 
     def drain(self, seconds):
-        """Waits until everybody who watches has got the last answer, also who is between two requests."""
+        """Waits until all clients that watch have got the last document, also those that are between two requests."""
         with self._served:
             self._served.wait_for(lambda: self._answering == 0 and not self._watching, seconds)
 
     def final(self, path, exit, log):
-        """The last change: it is on the disk before any reader gets it."""
+        """Makes the last change of the document, which is on the disk before any reader gets it."""
         now, reason = wall(), {"code": exit["cause"], "message": exit["message"], "hint": ""}
         event = {"at": now, "attempt": self.doc["attempt"], "event": Event.PHASE, "to": Phase.GONE, "code": exit["cause"], "message": exit["message"]}
         document = dict(self.doc, revision=self.doc["revision"] + 1, phase=Phase.GONE, since=now, reason=reason, exit=exit, log=log, submissions=[],
@@ -259,13 +261,13 @@ def log_file(submission_id):
 
 
 def group(ordered):
-    """What is shown of a group of the orders, before there are nodes."""
+    """The entry of a group of the orders in the document, before it has nodes."""
     limits = {"min": ordered["count"], "max": ordered["max"]} if (ordered.get("max") or 0) > ordered["count"] else {}
     return dict({"name": ordered["name"], "ready": 0, "wanted": ordered["count"], "gpus": ordered.get("gpus") or 0}, **limits)
 
 
 def ended_attempt(doc, cause, message, code=None, end=None):
-    """The entry of `attempts` for the attempt that a state document is about; end is used where Ray has no end time."""
+    """The entry of `attempts` for the attempt of a state document; end is the time of its end, if Ray reports none."""
     job = doc.get("job") or {}
     begin = {"logBegin": job["logBegin"]} if job.get("logBegin") else {}
     return dict(begin, **{"attempt": doc["attempt"], "submissionId": job.get("submissionId", ""), "start": job.get("startTime"),

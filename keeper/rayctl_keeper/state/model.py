@@ -90,6 +90,7 @@ class Event:
 class Reason:
     """Codes of reasons that the client uses."""
     GPUS_DO_NOTHING = "GpusIdle"
+    UNMET = "Unmet"
     HEAD_RESETS = "HeadResets"
     SUBMITTED = "Submitted"
 

@@ -34,6 +34,7 @@ CALLS = (
     ("/v1/extend", {"max": 3600, "later": True, "atMost": True, "maxBy": 60, "idle": 60}),
     ("/v1/disconnect", {"after": 60}),
     ("/v1/leaving", {"seconds": 30, "by": "pod"}),
+    ("/v1/ended", {"message": "raylet was ended", "by": "pod"}),
     ("/v1/nodes", {"launch": {"type": "e", "count": 1, "request": "r"}, "release": ["a"], "unmet": ["{'CPU': 9}"], "held": {"e": 2}}),
     ("/v1/scale", {"sizes": [{"group": "e", "min": 1, "max": 3}]}),
     ("/v1/scale", {"group": "e", "min": 0, "max": None}),

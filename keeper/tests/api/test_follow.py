@@ -2,6 +2,7 @@
 
 import http.client
 import os
+import resource
 import sys
 import tempfile
 import threading
@@ -114,6 +115,40 @@ class Follow(unittest.TestCase):
         self.log.leave()
         with self.assertRaises((http.client.IncompleteRead, ConnectionError)):
             response.read()
+
+    def test_many(self):
+        """Each of many followers gets every byte, of those who come later as well."""
+        driver, first = self.program("job-driver-n-1.log"), [self.follow(attempt=1) for _ in range(60)]
+        text = b"".join(b"line %d\n" % i for i in range(40000))
+        for begin in range(0, len(text), 50000):
+            driver.write(text[begin:begin + 50000])
+        late = [self.follow(attempt=1, offset=offset) for offset in range(20)]
+        self.log.finish(reachable=True)
+        self.log.close()
+        for response in first:
+            self.assertEqual(response.read(), text)
+        for offset, response in enumerate(late):
+            self.assertEqual(response.read(), text[offset:])
+
+    def test_after_a_gigabyte(self):
+        """A long log takes no memory here, and whose connection was cut gets the new bytes only."""
+        self.program("job-driver-n-1.log").write(b"begin\n")
+        self.log.finish(reachable=True)
+        with open(os.path.join(self.run_dir, "driver.log"), "r+b") as f:
+            f.truncate(1 << 30)  # no disk is needed for it
+            f.seek(0, os.SEEK_END)
+            f.write(b"last\n")
+        self.log.close()
+        before, size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, 0
+        response = self.follow(attempt=1)
+        while True:
+            block = response.read(1 << 20)
+            if not block:
+                break
+            size, last = size + len(block), block
+        self.assertEqual((size, last[-5:]), ((1 << 30) + 5, b"last\n"))
+        self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, 30 << 10)
+        self.assertEqual(self.follow(attempt=1, offset=1 << 30).read(), b"last\n")
 
     def test_client_that_left(self):
         """Its thread ends, though nothing is printed."""

@@ -49,6 +49,7 @@ class Submission(unittest.TestCase):
         self.assertEqual((env["K"], env["L"], env["RAYCTL_RUN"], env["RAYCTL_ATTEMPT"], env["RAYCTL_RESTART_REASON"]),
                          (HOSTILE, "1", "n", "3", "lost"))
         self.assertEqual(env["RAYCTL_CWD"], "/dir with %27quotes%27")
+        self.assertEqual((body["metadata"], rayjob.submission(orders(), {}, 3, "", None)["metadata"]), ({"rayctl.reserves": "2 CPUs"}, {}))
         self.assertEqual((body["submission_id"], body["entrypoint_num_cpus"], body["runtime_env"]["pip"]), ("n-3", 2, ["x"]))
         with tempfile.TemporaryDirectory() as top:
             odd = os.path.join(top, "a 'b' $(c)\nd")
@@ -185,6 +186,24 @@ class Figures(unittest.TestCase):
             self.assertEqual([a.get("figures") for a in state.doc["attempts"]], [{"n": 1}, None, None])
 
 
+class Ray:
+    """A dashboard with a log as it is now, and what its first stream gives."""
+
+    def __init__(self, now, streamed=b""):
+        self._now, self._streams = now, [streamed]
+
+    def version(self, _timeout):
+        return {"ray_version": "2.60.0"}
+
+    def log_path(self, how, *_args, **_kwargs):
+        return how
+
+    def open(self, _method, how, _timeout):
+        response = io.BytesIO(self._streams.pop() if how == "stream" and self._streams else self._now)
+        response.status = 200
+        return response, response
+
+
 class Log(unittest.TestCase):
     def test_attempts_and_missing(self):
         with tempfile.TemporaryDirectory() as top:
@@ -254,20 +273,6 @@ class Log(unittest.TestCase):
 
     def test_truncated_elsewhere(self):
         """Ray gives the whole log of another host at the end. One that is shorter, and begins in the same way, is one that Ray cannot read."""
-        class Ray:
-            def __init__(self, now):
-                self.now = io.BytesIO(now)
-                self.now.status = 200
-
-            def version(self, _timeout):
-                return {"ray_version": "2.60.0"}
-
-            def log_path(self, *_):
-                return ""
-
-            def open(self, *_):
-                return self.now, self.now
-
         for now, added, missing in ((b"abcd", b"d", []), (b"", b"", [[3, -1]]), (b"ab", b"", [[3, -1]]), (b"xy", TRUNCATED + b"xy", [[3, 3]]),
                                     (b"xyz1\n", TRUNCATED + b"xyz1\n", [[3, 3]])):
             with tempfile.TemporaryDirectory() as top:
@@ -280,6 +285,25 @@ class Log(unittest.TestCase):
                 with open(os.path.join(top, "driver.log"), "rb") as f:
                     self.assertEqual(f.read(), b"abc" + added)
                 self.assertEqual(log.document()["missing"], missing)
+
+    def test_truncated_while_streamed(self):
+        """Ray's stream of a log that was truncated goes on at its old place, once the log is longer than that (seen with Ray 2.60). Nothing comes twice: neither at the end nor
+        where the stream is cut and opened again."""
+        old, new = b"o" * 500, b"".join(b"new line %d\n" % i for i in range(200))
+
+        for stream in False, True:
+            with tempfile.TemporaryDirectory() as top:
+                ray = Ray(new, old + new[len(old):])
+                log = DriverLog(top, lambda ray=ray: ray, lambda text: None)
+                log.begin("job-driver-x-1.log", "id", [], stream=False)
+                log._take("job-driver-x-1.log", "id", 0, stream=True)
+                if stream:
+                    log._take("job-driver-x-1.log", "id", log._got, stream=True)
+                log.finish(True)
+                log.close()
+                with open(os.path.join(top, "driver.log"), "rb") as f:
+                    self.assertEqual(f.read(), old + new[len(old):])
+                self.assertEqual(log.document(), {"bytes": len(new), "missing": [[500, 500]]})
 
     def test_end_of_a_drivers_log(self):
         """Whole lines only, and nothing of what job.prepare printed before."""

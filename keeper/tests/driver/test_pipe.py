@@ -10,6 +10,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspa
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from rayctl_keeper.driver import pipe
+from rayctl_keeper.driver.log import DriverLog
 from rayctl_keeper.host import process
 from sample import HOSTILE
 
@@ -42,8 +43,24 @@ class Pipe(unittest.TestCase):
             return log.read().partition(b"Ray's\n")[2]
 
     def test_nothing_is_truncated(self):
+        """A driver that truncates its log loses no output."""
         text = self.written("echo a; echo warn > /dev/stderr; : > /dev/stdout; echo b >&2; echo c; : > /proc/self/fd/1")
         self.assertEqual(text, b"a\nwarn\nb\nc\n")
+
+    def test_a_replaced_log(self):
+        """Programs that rotate logs move the log away. The keeper reads by the name that the log has beside the directory of logs, and loses nothing."""
+        logs = os.path.join(self.top, "t", "session_2026", "logs")
+        os.makedirs(logs)
+        self.log = os.path.join(logs, "job-driver-x-1.log")
+        log = DriverLog(self.top, lambda: None, lambda text: None)
+        process = self.begin("echo a; mv %s %s.1; : > %s; echo b" % (self.log, self.log, self.log))
+        self.assertEqual(process.wait(), 0)
+        log.begin("job-driver-x-1.log", "id", [self.top], stream=False)
+        log.finish(False, ended=True)
+        log.close()
+        with open(os.path.join(self.top, "driver.log"), "rb") as f:
+            self.assertEqual(f.read(), b"Ray's\na\nb\n")
+        self.assertEqual(log.document()["missing"], [])
 
     def test_the_command_is_the_same(self):
         self.assertEqual(self.written("printf %s " + "'" + HOSTILE.replace("'", "'\\''") + "'"), HOSTILE.encode())

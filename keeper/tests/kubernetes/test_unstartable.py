@@ -1,4 +1,4 @@
-"""Pods that cannot start: the cases that clients judge, too (kuberay/due). Run by `go test ./keeper`."""
+"""Pods that cannot start: the cases that clients judge, too (kuberay/due.go). Run by `go test ./keeper`."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from rayctl_keeper.kubernetes.unstartable import unstartable
 from rayctl_keeper.run.gang.hopeless import Hopeless
 from rayctl_keeper.state.exits import End
 
-CASES = os.path.join(os.path.dirname(os.path.dirname(HERE)), "kuberay", "due", "testdata", "containers.json")
+CASES = os.path.join(os.path.dirname(os.path.dirname(HERE)), "kuberay", "testdata", "containers.json")
 
 
 def cases():

@@ -10,6 +10,7 @@ import unittest.mock
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [os.path.dirname(HERE), HERE]
 
+from rayctl_keeper.host import ended
 from rayctl_keeper.node.files import nodelogs
 from rayctl_keeper.node.groups import members
 from rayctl_keeper.node.start import raystart
@@ -35,8 +36,16 @@ class RayStart(unittest.TestCase):
         for of in ({"outputDir": "/out", "job": None}, {"job": dict(o["job"], outputDir="/out")}):
             self.assertEqual(raystart.environment(dict(o, **of), members.members(o)[1], "/tmp/r1", "/run", {}, base)["RAYCTL_OUTPUT_DIR"], "/out")
         self.assertEqual((env["RAY_AUTH_MODE"], env["RAY_AUTH_TOKEN_PATH"], env["RAY_JOB_STOP_WAIT_TIME_S"]), ("token", "/run/ray-token.0", "3"))
-        self.assertEqual((env["RAY_ADDRESS"], env["RAY_prestart_worker_first_driver"]), ("10.0.0.1:1234", "0"))
+        self.assertEqual((env["RAY_ADDRESS"], env["RAY_prestart_worker_first_driver"], env["RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S"]), ("10.0.0.1:1234", "0", "60"))
         self.assertTrue(env["PATH"].startswith("/opt/venv/bin:"))
+
+    def test_who_tells_what_waits(self):
+        """The head of a cluster without elastic groups, in which no autoscaler does."""
+        o = orders()
+        elastic = dict(o, groups=[dict(g, max=4) if i else g for i, g in enumerate(o["groups"])])
+        for of, index, want in ((o, 0, True), (o, 1, False), (elastic, 0, False), (elastic, 1, False)):
+            env = raystart.environment(of, members.members(of)[index], "/tmp/r1", "/run", {}, self.BASE)
+            self.assertEqual(json.loads(env.get("RAYCTL_WAITING", "null")), {"runDir": "/run", "groups": {}, "most": 0} if want else None)
 
     def test_interfaces_of_collectives(self):
         """torch.distributed uses the network of the nodes' addresses, unless the user says another."""
@@ -111,7 +120,8 @@ class RayStart(unittest.TestCase):
     def test_last_line(self):
         with tempfile.NamedTemporaryFile("w") as f:
             for text, wanted in (("a\n\x1b[31mValueError: bad\x1b[0m\nsee the docs\n", "ValueError: bad"), ("a\nb\n\n", "b"), ("", ""),
-                                 ("x\n\x1b[1mgcs_server\x1b[0m [exit code=-9]\nRemaining", "its gcs_server ended with exit code -9")):
+                                 ("x\n\x1b[1mgcs_server\x1b[0m [exit code=-9]\n", ended.by_code("gcs_server", -9)),
+                                 ("raylet [exit code=1]\ndashboard [exit code=-6]\nRemaining", "its raylet ended with exit code 1; its dashboard ended with exit code -6")):
                 f.seek(0)
                 f.truncate()
                 f.write(text)

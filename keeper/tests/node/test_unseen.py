@@ -4,7 +4,9 @@ import os
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
+from unittest import mock
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [os.path.dirname(HERE), HERE]
@@ -15,7 +17,17 @@ STARTS = """
 import os, subprocess, sys
 from rayctl_keeper.rayhook import unseen
 unseen.PAUSE = unseen.LATE = 0.01
-raylet = subprocess.Popen(["bash", "-c", "exec -a raylet sleep 0.5"])
+raylet = subprocess.Popen(["bash", "-c", "exec -a raylet sleep 600"])
+children = unseen.children
+
+def seen():
+    found = list(children())
+    if "raylet" in [name for _, name in found]:
+        raylet.kill()
+        raylet.wait()
+    return found
+
+unseen.children = seen
 unseen.await_end(sys.argv[1], ("raylet",))
 print("goes on")
 """
@@ -36,9 +48,53 @@ class Ended(unittest.TestCase):
         self.assertEqual((ended.returncode, ended.stdout), (1, b""))
         self.assertIn(b"raylet was ended by SIGTERM, which rayctl has not sent: `ray stop`", ended.stderr)
 
+    def test_with_its_agent(self):
+        ended = self.start("[2026-11-30 11:12:04,289 E 1335 1393] (raylet) agent_manager.cc:87: The raylet exited immediately because one Ray agent failed, agent_name = runtime_env_agent.\n")
+        self.assertEqual((ended.returncode, ended.stdout), (1, b""))
+        self.assertIn(b"raylet has ended because its runtime_env_agent has: `ray stop` or `pkill`", ended.stderr)
+
     def test_drained(self):
         ended = self.start("[2026-11-28 19:13:49,605 I 16019 16019] (raylet) the node is drained\n")
         self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, b"goes on\n", b""))
+
+
+class Told(unittest.TestCase):
+    """The head's pod tells the keeper which processes of Ray have ended, before `ray start` ends itself."""
+
+    def test_killed(self):
+        told, shown = [], []
+        scripts = types.SimpleNamespace(_log_unexpected_subprocess_exit_details=lambda *arguments: shown.append(arguments))
+        dead = [("raylet", types.SimpleNamespace(returncode=-9)), ("dashboard", types.SimpleNamespace(returncode=1))]
+        with mock.patch.multiple(unseen.leave, tells=lambda: True, head_ended=told.append):
+            unseen.tell_ends(scripts)
+            scripts._log_unexpected_subprocess_exit_details(dead, "logs", None)
+        self.assertEqual(shown, [(dead, "logs", None)])
+        self.assertRegex(told[0], "^raylet was ended by SIGKILL, which rayctl has not sent: `ray stop --force` or `pkill -9` .*; its dashboard ended with exit code 1$")
+
+    def test_older_versions(self):
+        with mock.patch.object(unseen.leave, "tells", lambda: True):
+            unseen.tell_ends(types.SimpleNamespace())
+
+    def test_without_a_warning(self):
+        """A pod with a short grace: SIGTERM remains Ray's, and `ray start` is known to have got it."""
+        drained = []
+        node = types.SimpleNamespace(_drain_node_before_shutdown=drained.append)
+        constants = types.SimpleNamespace(PROCESS_TYPE_RAYLET="raylet", RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S=30.0)
+        environment = {"RAYCTL_WARN_KEEPER": "http://keeper:1"}
+        with mock.patch.dict(os.environ, environment), mock.patch.multiple(unseen.leave, _settings={}, _signals={"seen": False, "got": False}):
+            unseen.leave.take()
+            self.assertEqual((unseen.leave.active(), unseen.leave.tells()), (False, True))
+            unseen.leave.change(node, constants)
+            self.assertTrue(unseen.leave.stays())
+            node._drain_node_before_shutdown("the node")
+            self.assertFalse(unseen.leave.stays())
+        self.assertEqual(drained, ["the node"])
+
+    def test_its_own_end(self):
+        """`ray start` has got SIGTERM, and ends the raylet."""
+        with mock.patch.multiple(unseen, children=lambda: [(1, "raylet")], end=self.fail, PAUSE=0.0, LATE=0.0), \
+                mock.patch.multiple(unseen.process, lives=lambda pid: False), mock.patch.multiple(unseen.headfile, log_of=lambda temp, name: "main.cc:1: received SIGTERM"):
+            self.assertIsNone(unseen.await_end("/", ("raylet",), lambda: False))
 
 
 class Refused(unittest.TestCase):

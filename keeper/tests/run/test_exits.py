@@ -100,8 +100,10 @@ class Exits(unittest.TestCase):
         self.assertEqual((broken["cause"], broken["code"]), ("submit-failed", 73))
         self.assertIn("ValueError: no such package", broken["message"])
         self.assertEqual(dashboard.error_line(b"Traceback:\nTimeoutError: no answer\n.\n"), "TimeoutError: no answer")
-        with self.assertRaises(AttemptLost):
-            end(status="FAILED", message="Job supervisor actor died: node dead", error_type="JOB_SUPERVISOR_ACTOR_DIED")
+        for message, killed in (("its node has died", False), ("The actor died unexpectedly.\n\tclass_name: JobSupervisor\nThe actor died because its worker process has died.", True)):
+            with self.assertRaises(AttemptLost) as lost:
+                end(status="FAILED", message="Job supervisor actor died: " + message, error_type="JOB_SUPERVISOR_ACTOR_DIED")
+            self.assertEqual("`ray stop` or `pkill` of the driver does that" in str(lost.exception), killed)
 
     def test_stopped(self):
         """The record of a job that was stopped has the reason, and Ray's own words where it was not."""

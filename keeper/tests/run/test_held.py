@@ -43,6 +43,16 @@ class Held(Rig):
         self.assertEqual([a["state"] for a in seen["allocations"]], ["released", "granted"])
         self.assertEqual([s["submission_id"] for s in self.head.submissions], ["n-1", "n-2"])
 
+    def test_old_head_answers(self):
+        """A head that is being taken away, and answers or has its name's address for some time, is no admission."""
+        _, run_dir, seen = self.taken_back()
+        for self.head.away in (False, True):
+            asked = self.head.asked
+            self.until(run_dir, "state.json", lambda d: self.head.asked > asked + 2)
+            seen = self.until(run_dir, "state.json", waits)
+            self.assertEqual((seen["phase"], [a["state"] for a in seen["allocations"]]), ("Queued", ["released", "queued"]))
+        self.assertEqual([g["ready"] for g in seen["groups"]], [0, 0])
+
     def test_not_admitted_again(self):
         """lifetime.queue ends it, not lifetime.start, which is over before."""
         _, run_dir, _ = self.taken_back(queue=4)

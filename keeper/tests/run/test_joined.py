@@ -71,18 +71,11 @@ class Joins(unittest.TestCase):
             joined.scale(refused)
             self.assertIn("rayctl scale", refused["refusal"])
 
-    def test_unmet(self):
-        """The head reports what no group can satisfy: it is noted once, and other requests of an autoscaler are still refused."""
+    def test_refuses(self):
+        """It has no nodes for an autoscaler."""
         with tempfile.TemporaryDirectory() as directory:
-            state = State(ORDERS, directory, lambda text: None)
-            joined = self.look(state, [])
-            for _ in range(2):
-                body = {"launch": None, "release": [], "unmet": ["tasks wait"]}
-                joined.change(body)
-                self.assertNotIn("refusal", body)
-            self.assertEqual([e["message"] for e in state.doc["timeline"] if e["code"] == "Unmet"], ["tasks wait"])
-            refused = {"launch": None, "release": ["w.1"], "unmet": []}
-            joined.change(refused)
+            refused = {"launch": None, "release": ["w.1"], "unmet": None}
+            self.look(State(ORDERS, directory, lambda text: None), []).change(refused)
             self.assertIn("rayctl scale", refused["refusal"])
 
     def test_many(self):

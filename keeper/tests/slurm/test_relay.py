@@ -1,4 +1,4 @@
-"""The far end of a tunnel, among frames that no client of ours sends (slurm/nodetunnel has the other tests). Run by `go test ./keeper`."""
+"""The far end of a tunnel, among frames that no client of ours sends (slurm/tunnels has the other tests). Run by `go test ./keeper`."""
 
 import os
 import random

@@ -59,6 +59,9 @@ class Tenures(unittest.TestCase):
             with open(os.path.join(self.before, tenure.FILE)) as f:
                 self.assertEqual(f.read(), "%d" % tenure.DEFAULT)
             keeper.release()
+            asked.set()
+            keeper._renew()  # Slurm's answer comes late
+        self.assertEqual(os.listdir(self.before), [])
 
     def test_superseded(self):
         first, second = tenure.Tenure(self.run_dir, self.before), tenure.Tenure(self.run_dir, self.place)

@@ -33,6 +33,9 @@ func ReadJob(j *spec.Job, dir string, n Nodes) error {
 				return err
 			}
 		}
+		if err := r.checkLines(strings.Join(f.in.Packages, "\n"), ""); err != nil {
+			return err
+		}
 		listed, err := r.here(f.in.Packages, "")
 		if err != nil {
 			return err
@@ -59,7 +62,11 @@ func ReadRuntimeEnv(key, dir string, env map[string]any, n Nodes) error {
 		f.Set(value)
 	}
 	return EachList(env, func(name string, lines []string) ([]string, error) {
-		return (&requirementsReader{key: spec.Join(key, name), nodes: n, base: dir}).here(lines, "")
+		r := requirementsReader{key: spec.Join(key, name), nodes: n, base: dir}
+		if err := r.checkLines(strings.Join(lines, "\n"), ""); err != nil {
+			return nil, err
+		}
+		return r.here(lines, "")
 	})
 }
 
@@ -138,7 +145,11 @@ func (r *requirementsReader) once(file string) ([]string, error) {
 	return once, nil
 }
 
-const fromFile = "paths are relative to the cluster file, those of flags to where you are"
+// What to do about a file that does not exist.
+const (
+	fromFile      = "paths are relative to the cluster file, those of flags to where you are"
+	namesAreLists = `; packages by name are a list, as in [numpy, "ray[tune]"]`
+)
 
 // requirementsReader reads a requirements file and the files it includes.
 type requirementsReader struct {
@@ -149,15 +160,18 @@ type requirementsReader struct {
 }
 
 func (r *requirementsReader) file(file string) ([]string, error) {
-	whence := fromFile + "; packages by name are a list, as in [numpy]"
+	whence := fromFile + namesAreLists
 	if len(r.open) > 0 {
 		whence = "-r in " + r.open[len(r.open)-1] + " is relative to that file's directory"
 	}
-	if filepath.Base(file) == UvLock || filepath.Ext(file) == ".toml" {
+	if isProject(file) {
 		return nil, &spec.Error{Path: r.key, Msg: file + " is no requirements file, and only `run` on this machine reads it", Hint: "`uv export -o requirements.txt` writes one"}
 	}
 	text, err := readText(r.key, "the requirements file", file, whence)
 	if err != nil {
+		return nil, err
+	}
+	if err := r.checkLines(text, file); err != nil {
 		return nil, err
 	}
 	r.open = append(r.open, file)
@@ -206,7 +220,14 @@ func (r *requirementsReader) conda(file string) (any, error) {
 	}
 	value, err := spec.PlainYAML(text)
 	if err != nil {
-		return nil, &spec.Error{Path: key, Msg: fmt.Sprintf("%s %s cannot be read: %v", what, file, err), Hint: "`conda env export` writes one"}
+		where, cause := file, err.Error()
+		if at, ok := errors.AsType[*spec.Error](err); ok {
+			cause = at.Msg
+			if at.Line > 0 {
+				where = fmt.Sprintf("%s:%d", file, at.Line)
+			}
+		}
+		return nil, &spec.Error{Path: key, Msg: fmt.Sprintf("%s %s cannot be read: %s", what, where, cause), Hint: "`conda env export` writes one"}
 	}
 	env, ok := value.(map[string]any)
 	if !ok {

@@ -59,12 +59,21 @@ func Environment(key string, in *spec.Requirements) error {
 }
 
 // Installed are the lines of a job's requirements for an environment of this machine; nil if they name files or what a node has, so that they mean something else
-// there than to Ray, or cannot be read, which ReadJob explains.
-func Installed(in spec.Requirements) []string {
-	if err := Environment("", &in); err != nil || slices.ContainsFunc(in.Packages, needsNode) {
-		return nil
+// there than to Ray, or cannot be read, which ReadJob explains. Of files that Ray does not read, this is the error.
+func Installed(key string, in spec.Requirements) ([]string, error) {
+	onlyHere := isProject(in.File)
+	switch err := Environment(key, &in); {
+	case err != nil && onlyHere:
+		return nil, err
+	case err != nil || slices.ContainsFunc(in.Packages, needsNode):
+		return nil, nil
 	}
-	return in.Packages
+	return in.Packages, nil
+}
+
+// isProject reports whether a file is a pyproject.toml or a uv.lock, which Ray does not read.
+func isProject(file string) bool {
+	return filepath.Base(file) == UvLock || filepath.Ext(file) == ".toml"
 }
 
 // needsNode reports whether a line of Environment names a file, other than a constraint or a lock, or a variable.
@@ -78,7 +87,7 @@ type environmentReader struct{ requirementsReader }
 
 // file returns the lines of one file.
 func (r *environmentReader) file(path string) ([]string, error) {
-	whence := fromFile
+	whence := fromFile + namesAreLists
 	if len(r.open) > 0 {
 		whence = "-r in " + r.open[len(r.open)-1] + " is relative to that file's directory"
 	}
@@ -98,7 +107,7 @@ func (r *environmentReader) file(path string) ([]string, error) {
 		return r.project(path, text)
 	}
 	var out []string
-	for _, l := range logical(stripped(text)) {
+	for _, l := range logical(text) {
 		below, err := r.line(l.text, path, l.number)
 		if err != nil {
 			return nil, err
@@ -117,6 +126,7 @@ type numbered struct {
 // logical are the lines of a requirements file without comments, continued ones joined.
 func logical(text string) (out []numbered) {
 	var l numbered
+	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.TrimPrefix(text, "\ufeff"))
 	for i, line := range strings.Split(text, "\n") {
 		if l.text == "" {
 			l.number = i + 1
@@ -152,6 +162,9 @@ func (r *environmentReader) line(text, in string, number int) ([]string, error) 
 			return nil, r.fail(in, number, "write the file behind it, as in -r requirements.txt", "%q names no file", text)
 		}
 		return r.file(spec.OnClient(name, dir))
+	}
+	if cause, hint := wrongLine(text); cause != "" {
+		return nil, r.fail(in, number, hint, "%s", cause)
 	}
 	whole, err := r.here([]string{text}, in)
 	if err != nil {

@@ -88,7 +88,7 @@ func TestEnvironment(t *testing.T) {
 		"bad.txt":       "bad.txt:2: a password stands in an address",
 		"a.txt":         "b.txt includes " + dir + "/a.txt, which includes it",
 		"gone.txt":      `the line "./nosuch.whl" of ` + dir + "/gone.txt needs " + dir + "/nosuch.whl, which does not exist",
-		"none.txt":      "none.txt does not exist",
+		"none.txt":      "none.txt does not exist: paths are relative to the cluster file, those of flags to where you are; packages by name are a list, as in [numpy, \"ray[tune]\"]",
 		"dynamic.toml":  "dynamic.toml:3: its dependencies are dynamic",
 		"sources.toml":  "sources.toml:4: [tool.uv.sources] says where packages are",
 		"poetry.toml":   "poetry.toml:1: it has no [project] with dependencies",
@@ -109,8 +109,15 @@ func TestInstalled(t *testing.T) {
 		"numpy": true, "-r " + dir + "/r.txt": true, "-r " + dir + "/local.txt": false, "./x.whl": false, "/opt/x.whl": false, "-e .": false, "x @ file:///x.whl": false,
 		"${RAY_RUNTIME_ENV_CREATE_WORKING_DIR}/x.whl": false, "-r /no/such.txt": false, "x @ https://a:b@example.org/x.whl": false,
 	} {
-		if got := clientfiles.Installed(spec.Requirements{Packages: []string{line}, Dir: dir}); (got != nil) != want {
+		if got, err := clientfiles.Installed("job.pip", spec.Requirements{Packages: []string{line}, Dir: dir}); (got != nil) != want || err != nil {
 			t.Errorf("%s: %q, want %t", line, got, want)
 		}
+	}
+	writeAll(t, dir, map[string]string{"pyproject.toml": "[project]\ndependencies = [\"six=1\"]\n", "r.txt": "six=1\n"})
+	if _, err := clientfiles.Installed("job.pip", spec.Requirements{File: filepath.Join(dir, "pyproject.toml")}); err == nil || !strings.Contains(err.Error(), "pyproject.toml:2: \"six=1\" has one =") {
+		t.Errorf("of a file that Ray does not read: %v", err)
+	}
+	if got, err := clientfiles.Installed("job.pip", spec.Requirements{File: filepath.Join(dir, "r.txt")}); got != nil || err != nil {
+		t.Errorf("ReadJob says what is wrong with the others: %q, %v", got, err)
 	}
 }

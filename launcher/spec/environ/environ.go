@@ -25,7 +25,7 @@ const (
 	GPUsPerNode   = "RAYCTL_GPUS_PER_NODE"
 )
 
-// Variables that the client reads besides those of Keys.
+// RAYCTL_* variables that the client reads and that set no key of the cluster file.
 const (
 	Profile = "RAYCTL_PROFILE"
 	File    = "RAYCTL_FILE"
@@ -38,13 +38,13 @@ const EnvBin = "RAYCTL_ENV_BIN"
 // Variable is an environment variable and what it means.
 type Variable struct{ Name, Meaning string }
 
-// Driver are the variables that a driver, its tasks and its actors can rely on; those of an attempt only in the job of a run.
+// Driver are the variables that rayctl sets for a driver, its tasks and its actors. Those of an attempt are set only for the job of a run.
 func Driver() []Variable {
 	return []Variable{
 		{Run, "the name of the run, the same for all attempts, or of the cluster that the job was submitted to"},
 		{Attempt, "the number of the attempt, from 1"},
 		{RestartReason, "the cause that ended the previous attempt, such as driver-failed, lost, preempted or time-limit; empty for the first"},
-		{OutputDir, "job.outputDir, the same for all attempts, and for all jobs on a cluster of `up`. A RayCluster that is taken as it is has it only with job.outputDir, and only for its run's own job"},
+		{OutputDir, "job.outputDir, the same for all attempts, and for all jobs on a cluster of `up`. In a RayCluster that you wrote yourself it is set only with job.outputDir, and only for the run's own job"},
 		{SubmissionID, "the id of the job, of this attempt's job in a run, in Ray's job API"},
 		{EndsAt, "epoch seconds at which the run's end begins at the latest, as known when the driver starts: lifetime.max, lifetime.total, or Slurm's warning before the job's time limit; not set without a limit. MLP_CURRENT_CAPACITY_BLOCK_EXPIRATION_TIMESTAMP, which verl reads to save in time, is the same, unless env or job.env has another"},
 		{GPUNodes, "the number of required nodes with GPUs (minReplicas of all groups that have gpus); only for a run's own job"},
@@ -89,12 +89,12 @@ func Reserved() []string {
 	return names
 }
 
-// owned maps variables outside RAYCTL_* that rayctl sets itself to a hint what to use instead.
+// owned maps each variable outside RAYCTL_* that rayctl sets itself to a hint that says what to do instead.
 var owned = map[string]string{
-	"RAY_AUTH_MODE":            "rayctl turns token authentication on where Ray has it",
-	"RAY_AUTH_TOKEN":           "rayctl makes a token for each cluster",
-	"RAY_AUTH_TOKEN_PATH":      "rayctl makes a token for each cluster",
-	"RAY_ADDRESS":              "drivers find their cluster by themselves",
+	"RAY_AUTH_MODE":            "leave it out; rayctl turns token authentication on where Ray has it",
+	"RAY_AUTH_TOKEN":           "leave it out; rayctl makes a token for each cluster",
+	"RAY_AUTH_TOKEN_PATH":      "leave it out; rayctl makes a token for each cluster",
+	"RAY_ADDRESS":              "leave it out; drivers find their cluster without it",
 	"RAY_JOB_STOP_WAIT_TIME_S": "use job.grace",
 	"RAY_OVERRIDE_LABELS":      "use labels of the head or of a worker group",
 }

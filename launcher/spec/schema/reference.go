@@ -66,7 +66,7 @@ func defaultText(s string) string {
 	return strings.TrimSuffix(strings.TrimSpace(strings.TrimPrefix(s, ":")), ".")
 }
 
-// structIn finds the map of the cluster file in a field's type, and the path suffix that leads to it.
+// structIn finds the section (spec.IsSection) in a field's type, and the path suffix that leads to it: it may be in a list or in a map.
 func structIn(t reflect.Type) (inner reflect.Type, suffix string) {
 	switch t = deref(t); t.Kind() {
 	case reflect.Slice:
@@ -74,7 +74,7 @@ func structIn(t reflect.Type) (inner reflect.Type, suffix string) {
 	case reflect.Map:
 		t, suffix = deref(t.Elem()), ".NAME"
 	}
-	if !spec.IsMap(t) {
+	if !spec.IsSection(t) {
 		return nil, ""
 	}
 	return t, suffix
@@ -125,7 +125,7 @@ func words(t reflect.Type) string {
 	case reflect.Map:
 		return "map of " + words(t.Elem())
 	default:
-		if !spec.IsMap(t) {
+		if !spec.IsSection(t) {
 			return "Kubernetes " + t.Name()
 		}
 		return "map"

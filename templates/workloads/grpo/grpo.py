@@ -80,7 +80,7 @@ def save(step, logits):
 
 
 parser = argparse.ArgumentParser()
-parser.add_argument("--rollouts", type=int, default=2)
+parser.add_argument("--rollouts", type=int, help="actors that sample answers (default: one for each node of the group rollout)")
 parser.add_argument("--steps", type=int, default=40)
 parser.add_argument("--save-every", type=int, default=5, metavar="STEPS")
 options = parser.parse_args()
@@ -90,7 +90,7 @@ signal.signal(signal.SIGTERM, lambda *_: stop.append(True))  # after ray.init, w
 step, logits = load()
 print("beginning at step", step, flush=True)
 learner = Learner.remote(logits)
-rollouts = [Rollout.remote(number) for number in range(options.rollouts)]
+rollouts = [Rollout.remote(number) for number in range(options.rollouts or int(ray.cluster_resources()["rollout"]))]
 while step < options.steps and not stop:
     policy = learner.policy.remote()
     groups = ray.get([rollout.sample.remote(step, policy) for rollout in rollouts])

@@ -38,8 +38,8 @@ parser.add_argument("--trials", type=int, default=4)
 parser.add_argument("--steps", type=int, default=20)
 options = parser.parse_args()
 
-# At a sudden end, trials go on from the checkpoints of Tune's last note, which it writes every 10 s or more. Each note has the state of all trials: with
-# thousands of them, take more seconds than 1.
+# After a sudden end, trials go on from Tune's last snapshot of the experiment, which it writes every 10 s or more unless this variable says otherwise. A snapshot
+# has the state of all trials: with thousands of them, use more seconds than 1.
 os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "1")
 path = os.path.join(os.environ["RAYCTL_OUTPUT_DIR"], "tune")
 trainable = tune.with_resources(train, {"CPU": 1})
@@ -51,7 +51,7 @@ else:
         trainable,
         param_space={"rate": tune.loguniform(0.001, 0.5), "steps": options.steps},
         tune_config=TuneConfig(metric="loss", mode="min", num_samples=options.trials),
-        # All checkpoints are kept: at a sudden end, the one that Tune has noted for a trial is not always the newest.
+        # All checkpoints are kept: after a sudden end, a trial's checkpoint in the snapshot is not always its newest.
         run_config=RunConfig(name="tune", storage_path=os.path.dirname(path)),
     )
 results = tuner.fit()

@@ -177,7 +177,7 @@ func (r *slurmRun) driverTimes(text string) error {
 }
 
 // begun matches slurmctld's line about the start of a job, or of an element of an array (JobId=7_0(8)), because squeue has only whole seconds.
-var begun = regexp.MustCompile(`(?m)^\[(\S+)\] .*(?:Started|Allocate) JobId=(\d+(?:_\d+)?)\b`)
+var begun = regexp.MustCompile(`(?m)^\[(\S+)\] .*(?:Started|Allocate|_slurm_rpc_allocate_resources) JobId=(\d+(?:_\d+)?)\b`)
 
 func (s *slurmSite) granted(job string) (time.Time, error) {
 	granted, err := s.grants()

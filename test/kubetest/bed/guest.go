@@ -2,7 +2,7 @@ package bed
 
 import "context"
 
-// Guest is a program that only some tests start beside the testbed's own parts, see package guests. Down ends it, too.
+// Guest is a program that only some tests start beside the testbed's own parts, see package kubetest. Down ends it, too.
 type Guest struct {
 	Part Part
 	// Argv and Env are its command; the environment has no more than that and a home directory.

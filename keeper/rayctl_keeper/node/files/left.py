@@ -1,7 +1,8 @@
-"""Directories of nodes that nobody could remove, because supervisor, guards and Ray were all killed at once: the next node on the host removes them.
+"""Directories of dead nodes: if supervisor, guards and Ray were all killed at once, nobody removed the node's directory. The next node on the host removes it.
 
-What is removed is proven to be ours, and dead. The proof of life is the lock that supervisor and forked guard hold (nodedir.lock): it is seen from every container
-that has the directory. Where there are no such locks, on another host or after a restart of this one, a directory is left alone."""
+It removes only directories that are proven to be rayctl's and whose node is dead. A living node's supervisor and forked guard hold the lock of its directory
+(nodedir.lock), which every container with the directory sees. A directory that was made on another host, or before this host was restarted, is not removed: its
+lock proves nothing here."""
 
 import fcntl
 import os
@@ -12,13 +13,13 @@ import threading
 
 from rayctl_keeper.host import process
 
-MARK = ".rayctl-node"  # in a directory whose supervisor had the lock; it has the host's boot id
+MARK = ".rayctl-node"  # a file with the host's boot id, in each directory whose supervisor got the lock
 NAME = re.compile("r[0-9a-f]{8}")  # as nodedir.make has them
 BOOT = "/proc/sys/kernel/random/boot_id"
 
 
 def boot_id():
-    """Of the host's kernel; b"" where it has none (macOS): then nothing is removed."""
+    """The boot id of the host's kernel; b"" if the kernel has none (macOS): then nothing is removed."""
     try:
         with open(BOOT, "rb") as f:
             return f.read().strip()
@@ -27,16 +28,16 @@ def boot_id():
 
 
 def mark(directory):
-    """Notes that the lock of this directory is held as long as its node lives."""
+    """Notes in the directory that its node holds the lock as long as it lives, on this boot of this host."""
     try:
         with open(os.path.join(directory, MARK), "wb") as f:
             f.write(boot_id())
     except OSError:
-        pass  # a full disk: the directory is none that others may remove
+        pass  # a full disk: without the mark, no other node removes the directory
 
 
 def remove_beside(directory, remove):
-    """In the background: calls remove(path) for the dead ones among the directories beside this one."""
+    """In the background: calls remove(path) for each dead node's directory beside this one."""
     threading.Thread(target=_remove_beside, args=(directory, remove), daemon=True, name="left").start()
 
 
@@ -51,7 +52,7 @@ def _remove_beside(directory, remove):
 
 
 def remove_dead(directory, remove):
-    """Calls remove(directory) if it is a dead node's; no other process then takes it for one."""
+    """Calls remove(directory) if the directory is a dead node's. The lock keeps other processes from removing it at the same time."""
     try:
         opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:
@@ -62,13 +63,13 @@ def remove_dead(directory, remove):
             if is_marked(opened) and not runs(directory):
                 remove(directory)
     except OSError:
-        pass  # it is locked: it lives, or another one removes it
+        pass  # the directory is locked: its node lives, or another process removes it
     finally:
         os.close(opened)
 
 
 def is_marked(opened):
-    """Whether the opened directory is one of this user's alone, with our mark of this host."""
+    """Whether the opened directory belongs to this user alone and has rayctl's mark of this host and boot."""
     found = os.fstat(opened)
     if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) != 0o700 or not boot_id():
         return False
@@ -81,7 +82,8 @@ def is_marked(opened):
 
 
 def runs(directory):
-    """Whether processes of a node without supervisor and guards are left: they are seen here, or, if they are another container's, Ray's sockets answer."""
+    """Whether processes of the node are left although its supervisor and guards are dead. In this container they have RAYCTL_NODE_DIR; in another container, where
+    this process cannot see them, Ray's sockets in the directory answer."""
     if process.marked(b"RAYCTL_NODE_DIR=" + os.fsencode(directory)):
         return True
     for folder, _, names in os.walk(directory):
@@ -93,7 +95,7 @@ def runs(directory):
 
 
 def answers(path):
-    """Whether somebody listens on the Unix socket, or it cannot be known."""
+    """Whether a process listens on the Unix socket; true also if that cannot be found out."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
         s.settimeout(1)
         try:

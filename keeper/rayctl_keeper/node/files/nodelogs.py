@@ -4,6 +4,8 @@ import os
 import re
 import shutil
 
+from rayctl_keeper.host import ended
+
 LOG_FILE_LIMIT, LOG_NODE_LIMIT = 1 << 20, 20 << 20
 
 
@@ -18,7 +20,7 @@ def last_line(path):
     text = re.sub(r"\x1b\[[0-9;]*m", "", text)
     dead = re.findall(r"(\w+) \[exit code=(-?\d+)\]", text)
     if dead:
-        return "; ".join("its %s ended with exit code %s" % found for found in dead)
+        return "; ".join(ended.by_code(name, int(code)) for name, code in dead)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     # Ray follows its errors with advice; an exception or an ERROR line is more informative.
     telling = [line for line in lines if re.search(r"(Error|Exception)\b.*: |ERROR", line) and "Error should be written to" not in line]
@@ -28,7 +30,7 @@ def last_line(path):
 def save(directory, target):
     """Copies the end of each of Ray's logs, the driver's first, within the node's limit."""
     logs = sorted(logs_below(directory), key=lambda p: (not os.path.basename(p).startswith("job-driver-"), p))
-    copy_ends(logs, LOG_FILE_LIMIT, LOG_NODE_LIMIT, lambda path, cut: os.path.join(target, os.path.basename(path)))
+    copy_ends(logs, target, LOG_FILE_LIMIT, LOG_NODE_LIMIT)
 
 
 def logs_below(directory):
@@ -42,16 +44,16 @@ def logs_below(directory):
                 yield path
 
 
-def copy_ends(paths, one, most, place):
-    """Copies the ends of files, at most so many bytes of one and of all. place: where to, for a path, and whether its beginning is left out. Raises OSError."""
+def copy_ends(paths, directory, one, most):
+    """Copies the ends of files into a directory, at most so many bytes of one and of all. Raises OSError."""
     for path in paths:
         with open(path, "rb") as log:
             size = os.fstat(log.fileno()).st_size
             take = min(size, one, most)
             if not take:
                 continue
-            target = place(path, take < size)
-            os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+            target = os.path.join(directory, os.path.basename(path))
+            os.makedirs(directory, mode=0o700, exist_ok=True)
             log.seek(size - take)
             with os.fdopen(os.open(target + ".tmp", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
                 shutil.copyfileobj(log, out, 1 << 20)

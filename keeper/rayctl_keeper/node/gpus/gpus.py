@@ -1,6 +1,6 @@
 """Measures how busy a node's GPUs are: `keeper.pyz gpus COUNT PERIOD`, a line of JSON each PERIOD seconds.
 
-A process of its own: NVML hangs when a GPU has fallen off the bus, and whoever asks it hangs with it."""
+This is a separate process, because NVML, and each process that calls it, hangs when a GPU does not answer on the bus any more."""
 
 import json
 import os
@@ -9,12 +9,12 @@ import time
 
 from rayctl_keeper.node.gpus import nvml
 
-IDLE = 2  # percent: a GPU below it does nothing, as one that only holds memory
-SAMPLE = 10.0  # seconds between two looks
+IDLE = 2  # percent: a GPU with a lower utilization counts as idle, also if memory of it is in use
+SAMPLE = 10.0  # seconds between two measurements
 
 
 class Meter:
-    """Sums up what is read."""
+    """Sums up the utilization that NVML reports."""
 
     def __init__(self, count, environ, clock=time.monotonic):
         self._count, self._environ, self._clock = count, environ, clock
@@ -23,7 +23,7 @@ class Meter:
         self._seconds = self._busy = 0.0
 
     def read(self):
-        """What is known by now: GPU-seconds that were measured, those of them that were busy, seconds since one was busy, and why nothing is known."""
+        """Measures once, and returns the sums: GPU-seconds measured, GPU-seconds busy, seconds since a GPU was busy, and the reason if NVML cannot be read."""
         try:
             self._source = self._source or nvml.source()
             percents = [percent for _, percent in nvml.ours(self._source.read(), self._count, self._environ)]
@@ -34,7 +34,7 @@ class Meter:
             percents, message = [], str(error)
         now = self._clock()
         passed, self._last = now - self._last, now
-        if not percents or max(percents) >= IDLE:  # what cannot be read may be busy
+        if not percents or max(percents) >= IDLE:  # a GPU that cannot be read may be busy
             self._busy_at = now
         self._seconds += passed * len(percents)
         self._busy += passed * sum(percents) / 100.0
@@ -67,7 +67,7 @@ def measure(count, period, send):
 
 
 def to_supervisor(report):
-    """Whether somebody still reads."""
+    """Sends a report to the supervisor; returns whether the supervisor still reads."""
     try:
         sys.stdout.write(json.dumps(report) + "\n")
         sys.stdout.flush()

@@ -12,6 +12,7 @@ from rayctl_keeper.node.groups import autoscaling
 from rayctl_keeper.node.groups.members import is_elastic, largest, most, on_one_machine
 from rayctl_keeper.node.start import burst
 from rayctl_keeper.node.start.memory import share, split
+from rayctl_keeper.rayhook import waiting
 
 # Of other clusters, of the allocation we are in, of MPI: Ray and nested srun would take them for their own.
 FOREIGN = re.compile(r"^(RAY_ADDRESS|RAY_API_SERVER_ADDRESS|RAY_AUTH_\w+|RAY_TMPDIR|RAY_JOB_\w+|RAY_START_HOOK|"
@@ -32,6 +33,7 @@ def environment(orders, member, directory, run_dir, secrets, base):
         env["PATH"] = os.pathsep.join([os.path.dirname(python), env.get("PATH") or os.defpath])
     env.setdefault("RAY_agent_register_timeout_ms", "120000")  # of the raylet, for its runtime environment agent; 30 s is not enough under load
     env.setdefault("RAY_DASHBOARD_STARTUP_TIMEOUT_S", "300")  # nor are 60 s for the dashboard; lifetime.start bounds both
+    env.setdefault("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "60")  # nor 5 s for Serve's proxy, which is then killed, and `serve apply` fails
     if member.head and chosen_by_ray(base):
         env.setdefault("RAY_gcs_server_port_wait_time_s", "120")  # for the file with the GCS' port; 30 s are not enough under load
     # Ray answers its first driver only when as many workers as CPUs have started, and never if one of them took more than 60 s
@@ -75,6 +77,8 @@ def environment(orders, member, directory, run_dir, secrets, base):
         env["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     if is_elastic(orders):
         env.update(autoscaled(orders, member, base, env.get("PYTHONPATH")))
+    elif member.head:
+        env.update(waiting.settings(run_dir))
     env["RAY_JOB_STOP_WAIT_TIME_S"] = str(int(math.ceil((orders.get("job") or orders).get("grace") or 0)))
     return env
 

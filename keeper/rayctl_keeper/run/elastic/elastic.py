@@ -62,8 +62,6 @@ class Elastic:
                 self._launch(**body["launch"])
             for name in body.get("release") or []:
                 self._release(name)
-            for text in body.get("unmet") or []:
-                self._told.tell(text, "Unmet", text)
             if body.get("held") is not None:
                 self._hold(body["held"])
         except Refusal as refusal:

@@ -4,7 +4,6 @@ from rayctl_keeper.node.groups.members import joined_allocation, most
 from rayctl_keeper.run.allocations.allocations import Allocations
 from rayctl_keeper.run.allocations.former import folded, is_former
 from rayctl_keeper.run.elastic.sizes import REFUSAL_AT_THE_END
-from rayctl_keeper.run.elastic.told import Told
 from rayctl_keeper.run.gang.gang import drained
 from rayctl_keeper.state.document import wall
 from rayctl_keeper.state.model import AllocationState, NodeState, Purpose
@@ -16,7 +15,6 @@ class Joined:
     def __init__(self, orders, gang, state):
         self._gang, self._state = gang, state
         self._required = {g["name"]: g["count"] for g in orders["groups"] if most(g) > g["count"]}
-        self._told = Told(state)
         self._looked_at = None  # the list of nodes, as it was last looked at
         self.closed = False  # the cluster ends
 
@@ -29,11 +27,8 @@ class Joined:
         return {}
 
     def change(self, body):
-        """POST /v1/nodes, from the head: what no group can satisfy (rayhook/waiting.py). Whatever else is asked for is refused."""
-        for text in body["unmet"]:
-            self._told.tell(text, "Unmet", text)
-        if body["launch"] or body["release"]:
-            self.scale(body)
+        """POST /v1/nodes: an autoscaler of ours would ask for nodes."""
+        self.scale(body)
 
     def offers(self, body):
         """There is nothing that a client would have to submit."""
@@ -67,7 +62,6 @@ class Joined:
     def forget(self):
         """All nodes are going to end."""
         Allocations(self._state).release(Purpose.ELASTIC, "it ended with its cluster")
-        self._told.forget()
 
 
 def beyond(group, count, rows):

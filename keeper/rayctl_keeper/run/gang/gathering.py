@@ -14,6 +14,7 @@ class Gathering:
     def __init__(self, nodes, head, gang, main, early, cluster, resumption, waiting, state, log):
         self._nodes, self._head, self._gang, self._main, self._early = nodes, head, gang, main, early
         self._cluster, self._resumption, self._waiting, self._state, self._log = cluster, resumption, waiting, state, log
+        self._vacated = None  # the session that was to be taken away when the head's name had no address
 
     def wait_for_head(self):
         """With an early head: until it is ALIVE in Ray. The gang is asked for then."""
@@ -59,7 +60,13 @@ class Gathering:
         return False
 
     def _placed(self, error):
-        """A head whose name has an address is a pod that runs on a node, also if it does not answer yet (Kubernetes, "DNS for Services and Pods")."""
+        """A head whose name has an address is a pod that runs on a node, also if it does not answer yet (Kubernetes, "DNS for Services and Pods"). Of a head that is taken
+        away the name has its address for some time: what counts is one after there was none."""
+        leaving = self._state.doc["head"].get("leaving")
+        if isinstance(error.__context__, socket.gaierror):
+            self._vacated = leaving
+        if leaving and self._vacated != leaving:
+            return
         if self._state.doc["phase"] == Phase.QUEUED and not self._early.queued and not isinstance(error.__context__, socket.gaierror):
             self._state.phase(Phase.PROVISIONING, "WaitingForHead", "the head does not answer yet")
             self._main.granted()

@@ -1,5 +1,5 @@
 """Ray's records of the jobs that were submitted to a cluster without a job of its own, kept in its run directory beyond the cluster's end. Their output is kept by the
-supervisors of the nodes on which they ran (node/files/joblogs.py)."""
+supervisors of the nodes on which they ran (node/files/joblogs.py), or by outputs.py."""
 
 import json
 import os
@@ -17,13 +17,26 @@ FIELDS = ("type", "submission_id", "job_id", "status", "message", "error_type", 
 class Submitted:
     """Written anew when a record has changed."""
 
-    def __init__(self, name, run_dir, log):
+    def __init__(self, name, run_dir, outputs, log):
+        """outputs: what takes their output, None where that is not the keeper."""
+        self._outputs = outputs
         self._ours, self._path, self._log = name + DRAIN, os.path.join(run_dir, FILE), log
-        self._kept = {}  # by submission id
+        self._kept = self._found()  # by submission id
 
-    def keep(self, jobs):
-        """Takes over Ray's records of all jobs. A head that was started again knows none of the head before: what ran there was lost with it."""
-        found = {j["submission_id"]: record(j) for j in jobs if j.get("submission_id") and not j["submission_id"].startswith(self._ours)}
+    def _found(self):
+        """What a keeper before this one has kept in this directory: a head that was lost is not there any more to be asked."""
+        try:
+            with open(self._path) as f:
+                return {j["submission_id"]: j for j in json.load(f)}
+        except (OSError, ValueError):
+            return {}
+
+    def keep(self, jobs, ends=False):
+        """Takes over Ray's records of all jobs. A head that was started again knows none of the head before: what ran there was lost with it. ends: the cluster does."""
+        jobs = [j for j in jobs if j.get("submission_id") and not j["submission_id"].startswith(self._ours)]
+        if self._outputs:
+            self._outputs.want(jobs, running=ends)
+        found = {j["submission_id"]: record(j) for j in jobs}
         lost = {i: dict(j, status=JobState.FAILED, message="the head on which it ran was lost") for i, j in self._kept.items() if i not in found and j["status"] not in TERMINAL}
         now = dict(self._kept, **dict(lost, **found))
         now = dict(sorted(now.items(), key=lambda item: item[1]["start_time"] or 0)[-MOST:])

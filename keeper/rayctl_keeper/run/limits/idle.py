@@ -1,4 +1,4 @@
-"""What a cluster without a job of its own does, and whether it does anything."""
+"""Which submissions run on a cluster without a job of its own, and whether the cluster is idle."""
 
 import json
 import time
@@ -8,12 +8,13 @@ from rayctl_keeper.ray.dashboard import Refused
 from rayctl_keeper.run.limits.waiting import LAZY
 from rayctl_keeper.state.document import DRAIN, wall
 from rayctl_keeper.state.model import JobState
+from rayctl_keeper.state.reserves import waits_for
 
 INTERNAL = "_ray_internal"
 ACTIVE = (JobState.PENDING, JobState.RUNNING)
-SHOWN = 50  # submissions in the state document, which is written anew at each change; and bytes of an entrypoint
-LONGEST = 200
-JOBS = 2.0  # seconds between looks at submissions
+SHOWN = 50  # submissions in the state document; few, because each change writes the whole document
+LONGEST = 200  # characters of an entrypoint there
+JOBS = 2.0  # seconds between queries of the submissions
 
 
 class IdleWatch:
@@ -21,11 +22,11 @@ class IdleWatch:
 
     def __init__(self, limits, state, submitted):
         self._limits, self._state, self._submitted = limits, state, submitted
-        self._fingerprint = None  # at the look before
-        self._looked = float("-inf")  # when all activity was looked at
+        self._fingerprint = None  # of the previous query of all activity
+        self._looked = float("-inf")  # time of that query
 
     def look(self, dashboard):
-        """Shows the submissions. Starts the count anew where something runs, or has changed since the look before."""
+        """Puts the submissions into the state. Restarts lifetime.idle if something runs, or has changed since the previous query."""
         jobs = dashboard.json("GET", "/api/jobs/", 5.0)
         show(self._state, jobs)
         self._submitted.keep(jobs)
@@ -45,7 +46,8 @@ class IdleWatch:
 
 
 def show(state, jobs):
-    """Puts the submissions among Ray's jobs into the state. After a restart the new head knows nothing of those that ended on the one before it."""
+    """Puts the submissions among Ray's jobs into the state. The ended ones stay in the state while Ray lists none: after a restart, the new head does not know
+    those that ended on the previous head."""
     state.change(submissions=submissions(jobs), endedSubmissions=ended(jobs, state.doc["name"] + DRAIN) or state.doc["endedSubmissions"])
 
 
@@ -64,15 +66,22 @@ def submissions(jobs):
     """The submissions that have not ended, the newest first."""
     active = [j for j in jobs if j.get("submission_id") and j.get("status") in ACTIVE]
     active.sort(key=lambda j: j.get("start_time") or 0, reverse=True)
-    return [{"submissionId": j["submission_id"], "state": j["status"], "entrypoint": user_command(j.get("entrypoint") or "")[:LONGEST],
-             "startTime": wall(j["start_time"] / 1000.0) if j.get("start_time") else None} for j in active[:SHOWN]]
+    return [shown(j) for j in active[:SHOWN]]
+
+
+def shown(job):
+    """The entry of a submission in the state document."""
+    entry = {"submissionId": job["submission_id"], "state": job["status"], "entrypoint": user_command(job.get("entrypoint") or "")[:LONGEST],
+             "startTime": wall(job["start_time"] / 1000.0) if job.get("start_time") else None}
+    waits = waits_for(job)
+    return dict(entry, waitsFor=waits[:LONGEST]) if waits else entry
 
 
 def activity(dashboard, jobs):
     """(busy, fingerprint): busy names what runs ("" if nothing); a changed fingerprint is activity between two looks.
 
     Busy: a submission job, a running task, a living actor or placement group that holds resources, a Serve application.
-    Ray's own activity flag is no measure: it counts any open notebook, which does nothing most of the time."""
+    Ray's own activity flag is not used: it counts every open notebook, also one in which nothing runs."""
     running = [j for j in jobs if j.get("submission_id") and j.get("status") in ACTIVE]
     tasks = dashboard.state("tasks", 5.0, filter_keys="state", filter_predicates="=", filter_values="RUNNING", limit=100)
     actors = dashboard.state("actors", 5.0, filter_keys="state", filter_predicates="=", filter_values="ALIVE", detail=1)

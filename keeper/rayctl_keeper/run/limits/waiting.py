@@ -26,7 +26,7 @@ class Waiting:
         self._announced = None  # by Slurm's warning: see ends.announced
         self._bell, self._mail, self._nodes, self._gang, self._elastic, self._gpus = bell, mail, nodes, gang, elastic, gpus
         self._driver, self._limits, self._state = driver, limits, state
-        self.early = self.placed = self.warned = self.hopeless = None  # set by their owner
+        self.early = self.placed = self.warned = self.hopeless = self.unmet = None  # set by their owner
         self.stopping = False  # the nodes are being ended: a child that ends is no failure
 
     def pause(self, seconds):
@@ -74,6 +74,7 @@ class Waiting:
             self.early.look()
             self.placed.look()
             self._gpus.look()
+            self.unmet.look()
             self.warned.look()
 
     def _comes_early(self, number):

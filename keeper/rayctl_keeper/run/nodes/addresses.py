@@ -1,4 +1,4 @@
-"""Addresses of this host, where the orders leave them to the keeper."""
+"""Fills in the addresses of this host where the orders say "auto" or nothing, and writes them with ports."""
 
 from rayctl_keeper.host import address
 from rayctl_keeper.node.groups import members

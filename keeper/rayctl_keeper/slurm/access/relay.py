@@ -1,6 +1,6 @@
 """Several TCP connections over one byte stream: the far end, `srun -u --overlap ... python3 keeper.pyz slurm-relay` on a cluster's node.
 
-Standard input and output speak yamux (github.com/hashicorp/yamux, spec.md; the client's side is slurm/nodetunnel/mux.go): the client opens
+Standard input and output speak yamux (github.com/hashicorp/yamux, spec.md; the client's side is slurm/tunnels/mux.go): the client opens
 a stream, sends "host:port\n", and has a connection to there. It ends with its standard input.
 """
 

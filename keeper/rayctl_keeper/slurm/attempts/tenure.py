@@ -1,6 +1,6 @@
-"""Never two keepers of one run. Slurm takes a node that it cannot reach for lost, and starts the job again elsewhere, while the keeper there may live on. So a keeper renews a
-file in the run's directory, and ends itself where it finds that another attempt takes over, or where for some time it reaches neither that directory nor Slurm. The next
-attempt begins when its predecessor has let go, or must have ended by then."""
+"""Makes sure that a run never has two keepers. If Slurm cannot reach a node, it declares the node lost and starts the job again on other nodes, but the keeper on that
+node may still run. Therefore each keeper renews a file in the run's directory. It ends itself if another attempt takes over, or if for some time it reaches neither that
+directory nor Slurm. The next attempt begins when the previous keeper has removed its file, or must have ended itself by then."""
 
 import json
 import os
@@ -14,29 +14,29 @@ from rayctl_keeper.slurm.attempts.after import last_words, load
 from rayctl_keeper.slurm.controller import allocation, commands
 from rayctl_keeper.state.document import write_atomically
 
-FILE = "tenure"  # in an attempt's directory: renewed while its keeper lives, removed when it has ended all
-NEXT = "next"  # in the run's: the attempt that takes over
-NOW = "now"  # beside it: whose time of change is that of the file system's clock
+FILE = "tenure"  # in an attempt's directory: the keeper renews it while it lives, and removes it when it has ended all processes
+NEXT = "next"  # in the run's directory: the number of the attempt that takes over
+NOW = "now"  # in the run's directory: a file whose modification time tells the file system's clock
 RENEW = 5.0  # seconds between renewals
-LOOK = 1.0  # seconds between two looks whether the time without a renewal is over
-ENDING = 15.0  # seconds for a keeper that ends itself: to look, to ask Slurm (allocation.QUICK), and to end its nodes
-DEFAULT, SHORTEST = 300, 15  # seconds: SlurmdTimeout's default, and the least
+LOOK = 1.0  # seconds between two checks of the time since the last renewal
+ENDING = 15.0  # seconds that a keeper needs to end itself: to notice it, to ask Slurm (allocation.QUICK), and to end its nodes
+DEFAULT, SHORTEST = 300, 15  # seconds: SlurmdTimeout's default, and the shortest time without a renewal that is allowed
 
 
 def silence():
-    """Seconds without renewal after which a keeper ends itself: Slurm takes a node for lost after SlurmdTimeout (slurm.conf(5)), not before."""
+    """Seconds without renewal after which a keeper ends itself: SlurmdTimeout, because Slurm declares no node lost before that time (slurm.conf(5))."""
     found = re.search(r"^SlurmdTimeout\s*=\s*(\d+)", commands.ask("scontrol", "show", "config") or "", re.MULTILINE)
     return max(SHORTEST, int(found.group(1)) if found and int(found.group(1)) else DEFAULT)
 
 
 def is_over(superseded, silent, seconds, standing):
-    """Whether a keeper must end: another attempt takes over, or it is silent for longer than it may, and Slurm does not say that it has its nodes. silent() is asked again
-    after standing(), which takes its time and is called only if that matters."""
+    """Whether a keeper must end: another attempt takes over, or the keeper has not renewed for too long and Slurm does not confirm that the job still has its nodes.
+    standing() asks Slurm and may take long: it is called only if needed, and silent() is called again after it."""
     return superseded or silent() > seconds and standing() != RUNS and silent() > seconds
 
 
 class Tenure:
-    """What Slurm and the run's directory say of this keeper's attempt (Step.allocation)."""
+    """Finds out from Slurm and the run's directory whether this keeper's attempt may continue (Step.allocation)."""
 
     unanswered = staticmethod(allocation.without_answer)
     standing = staticmethod(allocation.standing)
@@ -45,25 +45,27 @@ class Tenure:
     def __init__(self, run, place):
         self._run, self._place, self._file = run, place, os.path.join(place, FILE)
         self._seconds, self._renewed, self._over = DEFAULT, time.monotonic(), threading.Event()
-        self._superseded = False  # as far as it was seen: only _renew reads the directory, which may hang
+        self._superseded = False  # as _renew last read it: only that thread reads the directory, because reading may hang
+        self._writes = threading.Lock()  # keeps _renew from writing the file after release, if Slurm answers silence() late
 
     def begin(self, abandon):
-        """Renews from now on, in threads: what reaches the directory may hang. abandon() ends what runs here, and this process with it."""
-        self._write()  # at once: for the next attempt a keeper without this file has ended
+        """Starts the renewals, in threads, because access to the directory may hang. abandon() ends the processes of this attempt and then this keeper."""
+        self._write()  # at once: the next attempt takes a keeper without this file for ended
         threading.Thread(target=self._renew, daemon=True).start()
         threading.Thread(target=self._watch, args=(abandon,), daemon=True).start()
 
     def superseded(self):
-        """Whether another attempt takes over."""
+        """Reads whether another attempt takes over."""
         try:
             return load(os.path.join(self._run, NEXT)).get("attempt", 0) > int(os.path.basename(self._place))
         except (OSError, ValueError):
             return False
 
     def release(self):
-        """This keeper has ended all."""
-        self._over.set()
-        let_go(self._place)
+        """Called when this keeper has ended all processes."""
+        with self._writes:
+            self._over.set()
+            let_go(self._place)
 
     def _renew(self):
         self._seconds = silence()
@@ -77,10 +79,13 @@ class Tenure:
             self._superseded = self.superseded()
 
     def _write(self):
-        try:
-            write_atomically(self._file, b"%d" % self._seconds)
-        except OSError:
-            pass  # a full disk: the next attempt does not wait for what is not there
+        with self._writes:
+            if self._over.is_set():
+                return
+            try:
+                write_atomically(self._file, b"%d" % self._seconds)
+            except OSError:
+                pass  # a full disk: without the file, the next attempt does not wait for this keeper
 
     def _watch(self, abandon):
         while not self._over.wait(LOOK):
@@ -89,7 +94,7 @@ class Tenure:
 
 
 def let_go(place):
-    """Nothing of the attempt's keeper is left."""
+    """Removes the attempt's file, when all processes of its keeper have ended."""
     try:
         os.unlink(os.path.join(place, FILE))
     except OSError:
@@ -97,18 +102,18 @@ def let_go(place):
 
 
 def take_over(run, before, attempt):
-    """Returns when no keeper of the attempt before is left. One that Slurm could not reach may live: it has not let go, and Slurm has written nothing of having ended it."""
+    """Returns when the keeper of the previous attempt has ended. If slurm.out has no message that Slurm ended that job, the keeper may still run, and this waits for it."""
     write_atomically(os.path.join(run, NEXT), json.dumps({"attempt": attempt}).encode())
     if not last_words(run):
         await_end(run, before)
 
 
 def await_end(run, before):
-    """Waits until the keeper of an attempt has let go, or has not renewed for as long as it may be silent."""
+    """Waits until the keeper of an attempt has removed its file, or has not renewed the file for so long that the keeper must have ended itself."""
     path, seconds = os.path.join(before, FILE), DEFAULT
     while True:
         try:
-            with open(path) as f:  # opened: a file system may keep older times of what is not
+            with open(path) as f:  # fstat of an opened file: a shared file system may cache old times of a file that is not open
                 seconds = int(f.read() or seconds)
                 renewed = os.fstat(f.fileno()).st_mtime
         except FileNotFoundError:
@@ -119,7 +124,7 @@ def await_end(run, before):
 
 
 def clock(directory):
-    """The time by the clock of the file system, which need not be this host's."""
+    """The time of the file system's clock, which may differ from this host's."""
     path = os.path.join(directory, NOW)
     with open(path, "w"):
         os.utime(path)

@@ -1,6 +1,6 @@
-"""What the batch script becomes: `keeper.pyz slurm-start RUN NONCE`, RUN being the run's directory with one directory for each attempt.
+"""The program that the batch script executes: `keeper.pyz slurm-start RUN NONCE`. RUN is the run's directory, with one directory for each attempt.
 
-It makes the directory of a requeued attempt, waits for the commit, writes the run's place into RUN/current, and becomes the keeper.
+It makes the directory of a requeued attempt, waits for the commit, writes where the attempt runs into RUN/current, and becomes the keeper.
 """
 
 import json
@@ -25,22 +25,22 @@ from rayctl_keeper.state.document import State, wall, write_atomically
 from rayctl_keeper.state.exits import End, limit_end
 from rayctl_keeper.state.model import Cause, Phase
 
-WARNED = model.SIGNALLED + "USR1"  # how the keeper's last sentence begins when Slurm warned it, by sbatch's --signal
-LOOK = 0.1  # seconds between looks for the commit: shared file systems have no notification of changes
+WARNED = model.SIGNALLED + "USR1"  # the beginning of the keeper's last sentence if Slurm warned the keeper, by sbatch's --signal
+LOOK = 0.1  # seconds between queries of the commit file: shared file systems do not report changes
 
 
 def main(arguments):
     """Entry point."""
     code = begin_attempt(os.path.abspath(arguments[0]), arguments[1])
     sys.stdout.flush()
-    os._exit(code)  # the API's threads may be in the middle of an answer nobody waits for
+    os._exit(code)  # without waiting for the API's threads, which may be sending an answer that nobody reads
 
 
 def begin_attempt(run, nonce):
-    """The job's attempt, if there may be one; returns the exit code."""
+    """Runs one attempt, if one may begin; returns the exit code."""
     if commands.inside():
         commands.forget_step()
-        os.environ["RAYCTL_RESTARTS"] = "0"  # those of the job are not the run's
+        os.environ["RAYCTL_RESTARTS"] = "0"  # the job is an allocation of the user: its restarts are not restarts of the run
     for name in commands.OF_ITS_TASKS + (commands.OF_FIRST_COMPONENT if os.environ.get("SLURM_HET_SIZE") else ()):
         os.environ.pop(name, None)
     restarts = int(os.environ.get("RAYCTL_RESTARTS") or 0)
@@ -50,7 +50,7 @@ def begin_attempt(run, nonce):
     keep_id(run)
     before = last_begun(run, restarts)
     if not before:
-        restarts = 0  # whatever Slurm counts: a node that failed before the script began took nothing
+        restarts = 0  # Slurm also counts starts in which a node failed before this program began; no attempt was lost with these
     first, place = os.path.join(run, "1"), os.path.join(run, str(restarts + 1))
     orders = load(os.path.join(first, "orders.json"))
     lease = orders["lifetime"].get("lease") or 120
@@ -91,7 +91,7 @@ def begin_attempt(run, nonce):
         keeper.keep(place, told, companions=Companions, allocation=tenure)
         tenure.release()
         if tenure.superseded():
-            return 0  # what follows is the other attempt's
+            return 0  # another attempt has taken over, and does the rest
         come_again(run, place, orders, tenure)
     if commands.inside() or not may_come_back(place, signals):
         shutil.rmtree(os.path.join(run, SEED), ignore_errors=True)
@@ -107,7 +107,7 @@ def last_begun(run, restarts):
 
 
 def keep_id(run):
-    """The job's id, by which clients know it, unless the client that got sbatch's answer has written it."""
+    """Writes the job's id for clients, unless the client that called sbatch has written it already."""
     path, number = os.path.join(run, "job"), os.environ.get("SLURM_JOB_ID", "")
     try:
         if number and not os.path.exists(path):
@@ -117,7 +117,7 @@ def keep_id(run):
 
 
 def committed(path, lease):
-    """Waits for the commit, which normally is there; the client may be slower than Slurm, or dead."""
+    """Waits for the commit; returns whether it came in time. Normally it is there already, but Slurm may be faster than the client, and the client may be dead."""
     until = time.monotonic() + lease
     while not os.path.exists(path):
         if time.monotonic() > until:
@@ -127,11 +127,11 @@ def committed(path, lease):
 
 
 def forget_abandoned(run, lease):
-    """Removes what a dead client has left, as if it had never been. One that lives touches its record."""
+    """Removes the run of a client that died before the commit. A client that lives touches its record now and then."""
     try:
         if time.time() - os.stat(os.path.join(run, "record.json")).st_mtime < lease:
             return
-        for name in ["record.json"] + os.listdir(run):  # the record first: without it the rest is nobody's cluster
+        for name in ["record.json"] + os.listdir(run):  # the record first: without it, the rest is not taken for a cluster
             if name != "output":
                 remove(os.path.join(run, name))
         for directory in (os.path.join(run, "output"), run):
@@ -142,7 +142,7 @@ def forget_abandoned(run, lease):
 
 
 def begin(run, first, place, orders, restarts, before):
-    """Prepares the attempt; returns an End instead of starting one that may not be."""
+    """Prepares the attempt; returns None, or the End of an attempt that may not start."""
     waited = time.time() - os.stat(os.path.join(first, "commit")).st_mtime
     lifetime = orders["lifetime"]
     if not before:
@@ -169,7 +169,7 @@ def begin(run, first, place, orders, restarts, before):
 
 
 def strip_attempts(run, first, last):
-    """strip for these attempts, also those that were requeued before they had a keeper."""
+    """Calls strip for these attempts, also for those that Slurm requeued before they had a keeper."""
     for number in range(first, last + 1):
         if os.path.isdir(os.path.join(run, str(number))):
             strip(os.path.join(run, str(number)))
@@ -183,7 +183,7 @@ def may_follow(run, before):
     state = last_state(before)
     salvage(output_of(before))
     cause, _ = why_again(run, before, state)
-    own = begun(state)  # an end that the keeper was carrying out stands: a driver that has ended is not run again
+    own = begun(state)  # an end that the keeper had begun is final: a driver that has ended does not run again
     stands = own is not None and own.cause not in SENTENCES and own.cause != Cause.START_FAILED
     if not stands and allowed(run, load(os.path.join(before, "orders.json")), before, cause):
         write_atomically(os.path.join(before, AGAIN), json.dumps({"cause": cause}).encode())
@@ -193,8 +193,8 @@ def may_follow(run, before):
 
 
 def give_up(run, place, orders, number):
-    """At a signal to the keeper. Slurm queues the job again when one of its nodes fails: where no attempt may follow, it is cancelled here instead of
-    waiting for nodes first. Now, because Slurm kills the keeper soon (KillWait)."""
+    """Called at a signal to the keeper. When a node fails, Slurm queues the job again. If no attempt may follow, this cancels the job, so that it does not wait for
+    nodes first. It does so at once, because Slurm kills the keeper soon (KillWait)."""
     def cancel():
         if not commands.inside() and "NODE FAILURE" in last_words(run) and not allowed(run, orders, place, Cause.LOST):
             commands.call("scancel", os.environ["SLURM_JOB_ID"])
@@ -203,28 +203,28 @@ def give_up(run, place, orders, number):
 
 
 def come_again(run, place, orders, tenure):
-    """Slurm warned the keeper of the time limit or (PreemptParameters=send_user_signal) of a preemption, and the keeper has ended all in
-    order. Slurm would take that for the end of the job, so the job is requeued here."""
+    """Requeues the job if Slurm had warned the keeper of the time limit, or of a preemption (PreemptParameters=send_user_signal). The keeper has then ended all
+    processes, and without this Slurm would count the job as completed."""
     ended = load(os.path.join(place, "result.json")).get("exit", {})
-    by_max = ended.get("cause") == Cause.MAX  # which is the job's time limit, less what the end takes
+    by_max = ended.get("cause") == Cause.MAX  # lifetime.max is the job's time limit less the time that the end takes
     if not (by_max or ended.get("message", "").startswith(WARNED)) or not orders.get("job"):
         return
     cause = Cause.TIME_LIMIT if by_max else ended["cause"]
     write_atomically(os.path.join(place, AGAIN), json.dumps({"cause": cause}).encode())
     if allowed(run, orders, place, cause):
-        if commands.requeue(lambda: not tenure.superseded()) or tenure.superseded():  # a controller that was away may have started the next attempt meanwhile
+        if commands.requeue(lambda: not tenure.superseded()) or tenure.superseded():  # a controller that did not answer may have started the next attempt meanwhile
             return
     os.unlink(os.path.join(place, AGAIN))
 
 
 def withdraw(place):
-    """A run that was lost has ended, also where Slurm has queued its job again: without this the job would wait for nodes only to find that."""
+    """Cancels the job of a lost run if Slurm has queued it again: the run has ended, so the job would wait for nodes for nothing."""
     if not commands.inside() and load(os.path.join(place, "result.json")).get("exit", {}).get("cause") == Cause.LOST and allocation.standing() == QUEUED_AGAIN:
         commands.call("scancel", os.environ["SLURM_JOB_ID"])
 
 
 def keep_seed(run, first):
-    """Another name for what the next attempt needs too."""
+    """Makes second names for the files that the next attempt needs, too."""
     seed = os.path.join(run, SEED)
     os.makedirs(seed, mode=0o700, exist_ok=True)
     for name in os.listdir(first):
@@ -233,7 +233,7 @@ def keep_seed(run, first):
 
 
 def keep_logs(before, place, ended):
-    """Other names for the output of earlier attempts: the next keeper has it all."""
+    """Makes names in the next attempt's directory for the logs of earlier attempts, so that its keeper can serve all of them."""
     for name in os.listdir(before):
         to = os.path.join(place, "driver-%d.log" % ended if name == "driver.log" else name)
         if name.startswith("driver") and name.endswith(".log") and not os.path.exists(to):
@@ -241,7 +241,7 @@ def keep_logs(before, place, ended):
 
 
 def announce(run, place):
-    """Where the run is, for clients."""
+    """Writes for clients where the run is: attempt, job and node."""
     said = os.path.join(run, "slurm.out")
     write_atomically(os.path.join(run, "current"), json.dumps({
         "attempt": os.path.basename(place), "said": os.path.getsize(said) if os.path.exists(said) else 0, "job": int(os.environ.get("SLURM_JOB_ID") or 0), "at": wall(),
@@ -249,12 +249,12 @@ def announce(run, place):
 
 
 def job_start():
-    """When Slurm has started the job this time, in epoch seconds; 0 where it is not known."""
+    """When Slurm last started the job, in epoch seconds; 0 if Slurm does not say."""
     return int(os.environ.get("SLURM_JOB_START_TIME") or 0)
 
 
 def finish(place, end):
-    """The result of an attempt that was not begun."""
+    """Writes the result of an attempt that could not begin."""
     os.makedirs(place, mode=0o700, exist_ok=True)
     orders = load(os.path.join(place, "orders.json")) or load(os.path.join(os.path.dirname(place), "1", "orders.json"))
     log = keeper.opened_log(place)
@@ -265,8 +265,8 @@ def finish(place, end):
 
 
 def may_come_back(place, signals):
-    """Whether Slurm may start the job again: Slurm ended it by a signal, or was requested to requeue it. Slurm signals the step, too: the keeper may have taken that
-    for the loss of its nodes."""
+    """Whether Slurm may start the job again: Slurm ended the job by a signal, or was asked to requeue it. Slurm signals the step, too, so the result may say that the
+    nodes were lost or did not start."""
     result = load(os.path.join(place, "result.json"))
     if os.path.exists(os.path.join(place, AGAIN)):
         return True

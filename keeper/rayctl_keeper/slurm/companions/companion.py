@@ -1,8 +1,8 @@
-"""What the batch script of a companion job becomes: `keeper.pyz slurm-companion RUN PLACE NAME SERIAL...`: one srun with the supervisor of one node, or with those of
-an early head's gang. Of several nodes each element of the job array has one.
+"""The program that the batch script of a companion job executes: `keeper.pyz slurm-companion RUN PLACE NAME SERIAL...`. It starts one srun, which runs the supervisor
+of one node, or the supervisors of an early head's gang. A job for several nodes is a job array, in which each element has one node.
 
-Slurm warns it by a signal before the job's time limit, and before a preemption where the site has set that (PreemptParameters=send_user_signal): the keeper
-has Ray drain the node until then."""
+Slurm sends this program a signal before the job's time limit, and before a preemption if the site has set that (PreemptParameters=send_user_signal). Then the keeper
+makes Ray drain the node."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ from rayctl_keeper.slurm.companions.submission import given, leaves, own_node
 from rayctl_keeper.slurm.controller import allocation, commands
 from rayctl_keeper.state.model import Cause
 
-UNKNOWN = 30.0  # seconds that are left, if Slurm does not report the time
+UNKNOWN = 30.0  # seconds until the end of the job that are assumed if Slurm does not report its time
 
 
 def main(arguments):
@@ -46,7 +46,7 @@ def main(arguments):
 
 
 def warn(place, name, serial):
-    """Leaves word for the keeper, which may listen on its own host only; by it the supervisor knows, too, that it is not to start Ray again."""
+    """Writes a file for the keeper, because the keeper may accept connections from its own host only. The supervisor reads the file, too, and does not start Ray again."""
     try:
         with open(leaves(place, name, serial), "w") as f:
             f.write("%f %s\n" % ends())
@@ -55,7 +55,7 @@ def warn(place, name, serial):
 
 
 def ends(answer=None):
-    """When the job ends, in epoch seconds, and for which cause. answer is squeue's."""
+    """When the job ends, in epoch seconds, and for which cause. answer: squeue's output, for tests."""
     found = allocation.warning(answer or commands.ask("squeue", "--noheader", "--format=" + allocation.ENDS, "--jobs=" + own_id()) or "")
     if not found:
         return time.time() + UNKNOWN, Cause.PREEMPTED
@@ -64,6 +64,6 @@ def ends(answer=None):
 
 
 def own_id():
-    """This job's id for Slurm's commands, for which the number of an array is all of its elements."""
+    """This job's id for Slurm's commands. An array's own number would mean all of its elements."""
     array, element = os.environ.get("SLURM_ARRAY_JOB_ID"), os.environ.get("SLURM_ARRAY_TASK_ID")
     return "%s_%s" % (array, element) if array and element else os.environ["SLURM_JOB_ID"]

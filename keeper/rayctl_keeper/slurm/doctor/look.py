@@ -1,6 +1,6 @@
-"""What doctor asks a node about Ray: `keeper.pyz slurm-look PLACE`. PLACE has the orders of the cluster. Ray is imported as a supervisor would start it: in the
-container, behind setup, in the environment of the file. It prints two lines. The first is empty without a container, else "ok", "late SECONDS" or "no" and the
-last words; the second is "ray" and a version, or why there is none."""
+"""Finds out for doctor whether Ray can be imported on a node: `keeper.pyz slurm-look PLACE`. PLACE has the orders of the cluster. It imports Ray as a supervisor would
+start Ray: in the container, after setup, in the environment of the file. It prints two lines. The first is about the container: empty if there is none, else "ok",
+"late SECONDS", or "no" and the error. The second is "ray" and the version, or the reason why Ray cannot be imported."""
 
 import json
 import os
@@ -13,8 +13,8 @@ from rayctl_keeper.node.start import raystart
 from rayctl_keeper.run.nodes import step
 from rayctl_keeper.slurm.controller import commands
 
-WITHIN = "within"  # behind PLACE: what follows is where Ray would be
-STARTED = "rayctl: started"  # the first line of that
+WITHIN = "within"  # an argument after PLACE: this process runs where Ray would run, in the container
+STARTED = "rayctl: started"  # the first line that such a process prints
 PATIENCE = 200  # seconds for a container to start; its image may have to be loaded (slurm/site/look.go, lookTime)
 IMPORT = 'import ray; print("ray", ray.__version__)'
 # The most informative lines about a container that does not start, the best first: of enroot's log, of Apptainer, of Pyxis (v0.20, pyxis_slurmstepd.c).
@@ -38,7 +38,7 @@ def main(arguments):
 def contained(orders, place):
     """The two lines about a container."""
     if orders["start"]["container"]["runtime"] == "pyxis":
-        commands.forget_step()  # srun would take our step's size for the next one's
+        commands.forget_step()  # otherwise srun gives the new step the size of the step in which this process runs
     logged = []
     argv = step.step_command(orders, place, dict(os.environ), logged.append)
     try:
@@ -86,6 +86,6 @@ def ray(orders, place):
 
 
 def lines_of(output):
-    """Those that have something, without what a terminal would do with it."""
+    """The lines that are not blank, without escape sequences for a terminal."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", output.decode("utf-8", "replace"))
     return [line.strip() for line in text.splitlines() if line.strip()]

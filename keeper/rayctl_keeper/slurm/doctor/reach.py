@@ -1,6 +1,7 @@
-"""Tests for doctor whether nodes of two partitions can connect to each other: `keeper.pyz slurm-reach listen|connect DIRECTORY NETWORK PORTS` runs on a node of each at the same
-time, with a directory that only this user can read. The one that listens leaves its address and a word there, the other connects, listens itself and is
-connected to, as Ray's nodes do with one another. It prints "ok" or "no" and a sentence. A file "over" in the directory ends both."""
+"""Tests for doctor whether nodes of two partitions can connect to each other. `keeper.pyz slurm-reach listen|connect DIRECTORY NETWORK PORTS` runs on a node of each
+partition at the same time, with a directory that only this user can read. The listening side writes its address and a secret word into the directory. The other side
+connects to that address and listens itself; then the first side connects back, as Ray's nodes connect to one another. Each side prints "ok" or "no" and a sentence. A
+file "over" in the directory ends both."""
 
 import json
 import os
@@ -29,7 +30,7 @@ def main(arguments):
 
 
 def listen(directory, network, wanted):
-    """Waits until both nodes have connected to each other."""
+    """Listens until both nodes have connected to each other; returns the line to print, "" if the other node did not come."""
     own, word = address.own(network), secrets.token_hex(16)
     with server(own, wanted) as s:
         write_atomically(os.path.join(directory, LISTENS), json.dumps([own, s.getsockname()[1], word, address.node()]).encode())
@@ -63,7 +64,7 @@ def answer(other, word):
 
 
 def connect(directory, network, wanted):
-    """The sentence."""
+    """Connects to the side that listens, and lets it connect back; returns the line to print."""
     for _ in looks(directory):
         if LISTENS in os.listdir(directory):  # without this, a client of NFS may use a cached answer that the file does not exist
             break
@@ -84,7 +85,7 @@ def connect(directory, network, wanted):
 
 
 def server(host, wanted):
-    """Listens on a port of the range "20000-21000", or on any one."""
+    """Listens on a port of a range such as "20000-21000"; "": on a port that the system chooses."""
     first, last = (int(number) for number in wanted.split("-")) if wanted else (0, 0)
     for port in range(first, last + 1):
         try:
@@ -95,7 +96,7 @@ def server(host, wanted):
 
 
 def looks(directory):
-    """Repeats until the test is over, for at most that time."""
+    """Yields every LOOK seconds, until the test is over, and for PATIENCE seconds at most."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until and OVER not in os.listdir(directory):
         yield

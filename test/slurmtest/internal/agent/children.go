@@ -109,7 +109,7 @@ func (c *children) signal(name string, sig syscall.Signal) error {
 	if err := syscall.Kill(ch.pid, sig); err != nil || sig != syscall.SIGSTOP {
 		return err
 	}
-	// The parent gets SIGCHLD when all threads have stopped; until then some go on (see test/stopped, for processes that are not ours).
+	// The parent gets SIGCHLD when all threads have stopped; until then some go on (see test/faults, for processes that are not ours).
 	return unix.Waitid(unix.P_PID, ch.pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil)
 }
 

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/rayctl/rayctl/test/slurmtest/internal/nfs3"
 )
 
 // For how long a client believes attributes without asking (nfs(5): acregmin, acregmax, acdirmin, acdirmax): twice as long each time that they had not changed.
@@ -19,13 +17,13 @@ const (
 // inode is what this host knows of a file.
 type inode struct {
 	id     uint64 // the kernel's number of it
-	handle nfs3.Handle
+	handle Handle
 
 	mu     sync.Mutex
-	attr   nfs3.Attr
+	attr   Attr
 	read   time.Time     // when the server returned them
 	keep   time.Duration // believed for this long
-	access map[nfs3.Cred]permission
+	access map[Cred]permission
 	names  map[string]*inode // of a directory: nil for a name that is not there
 	stale  bool              // the server no longer has it
 	open   int               // times that processes of this host have it open
@@ -36,7 +34,7 @@ type inode struct {
 type permission struct{ asked, allowed uint32 }
 
 // learn takes attributes that the server sent. What others changed ends what is believed of names and permissions.
-func (n *inode) learn(a *nfs3.Attr) {
+func (n *inode) learn(a *Attr) {
 	if a == nil {
 		return
 	}
@@ -46,7 +44,7 @@ func (n *inode) learn(a *nfs3.Attr) {
 }
 
 // learned is learn for who holds the lock.
-func (n *inode) learned(a *nfs3.Attr) {
+func (n *inode) learned(a *Attr) {
 	if a.Ctime.Before(n.attr.Ctime) {
 		return // an answer that another one overtook
 	}
@@ -64,12 +62,12 @@ func (n *inode) learned(a *nfs3.Attr) {
 	n.attr, n.read = *a, now
 }
 
-func same(a, b nfs3.Attr) bool {
+func same(a, b Attr) bool {
 	return a.Ctime.Equal(b.Ctime) && a.Mtime.Equal(b.Mtime) && a.Size == b.Size && a.Mode == b.Mode && a.UID == b.UID && a.GID == b.GID
 }
 
 // changed takes the answer to a change that this host made. If nobody else changed anything before it, what is known of names stays true.
-func (n *inode) changed(c nfs3.Change) {
+func (n *inode) changed(c Change) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if c.After == nil {
@@ -116,7 +114,7 @@ func (n *inode) failed(e syscall.Errno) syscall.Errno {
 }
 
 // attributes are those that are believed, or else what the server returns now. fresh asks in any case.
-func (m *mount) attributes(cred nfs3.Cred, n *inode, fresh bool) (nfs3.Attr, syscall.Errno) {
+func (m *mount) attributes(cred Cred, n *inode, fresh bool) (Attr, syscall.Errno) {
 	n.mu.Lock()
 	known, believed, stale := n.attr, time.Since(n.read) < n.keep, n.stale
 	n.mu.Unlock()
@@ -135,7 +133,7 @@ func (m *mount) attributes(cred nfs3.Cred, n *inode, fresh bool) (nfs3.Attr, sys
 }
 
 // allowed asks the server what of the wanted bits the user may do, and believes its answer for as long as the attributes.
-func (m *mount) allowed(cred nfs3.Cred, n *inode, wanted uint32) (uint32, syscall.Errno) {
+func (m *mount) allowed(cred Cred, n *inode, wanted uint32) (uint32, syscall.Errno) {
 	if _, failed := m.attributes(cred, n, false); failed != 0 {
 		return 0, failed
 	}
@@ -154,7 +152,7 @@ func (m *mount) allowed(cred nfs3.Cred, n *inode, wanted uint32) (uint32, syscal
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.access == nil {
-		n.access = map[nfs3.Cred]permission{}
+		n.access = map[Cred]permission{}
 	}
 	n.access[cred] = permission{asked: wanted, allowed: allowed}
 	return allowed, 0
@@ -162,12 +160,12 @@ func (m *mount) allowed(cred nfs3.Cred, n *inode, wanted uint32) (uint32, syscal
 
 // lookup finds a name in a directory, which the user must be allowed to pass. Names, and that a name is not there, are believed while the directory's
 // attributes are, and after that if it has not changed.
-func (m *mount) lookup(cred nfs3.Cred, dir *inode, name string) (*inode, syscall.Errno) {
-	allowed, failed := m.allowed(cred, dir, nfs3.MayLookup)
+func (m *mount) lookup(cred Cred, dir *inode, name string) (*inode, syscall.Errno) {
+	allowed, failed := m.allowed(cred, dir, MayLookup)
 	if failed != 0 {
 		return nil, failed
 	}
-	if allowed&nfs3.MayLookup == 0 {
+	if allowed&MayLookup == 0 {
 		return nil, syscall.EACCES
 	}
 	dir.mu.Lock()
@@ -193,7 +191,7 @@ func (m *mount) lookup(cred nfs3.Cred, dir *inode, name string) (*inode, syscall
 }
 
 // found notes a file that the server named, and asks for its attributes if they did not come along.
-func (m *mount) found(cred nfs3.Cred, dir *inode, name string, found nfs3.Found) (*inode, syscall.Errno) {
+func (m *mount) found(cred Cred, dir *inode, name string, found Found) (*inode, syscall.Errno) {
 	if found.Handle == "" {
 		var failed syscall.Errno
 		if found, _, failed = m.server.Lookup(cred, dir.handle, name); failed != 0 {

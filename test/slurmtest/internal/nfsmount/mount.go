@@ -6,6 +6,9 @@
 //
 // What differs: writes go to the server at once, which Linux may keep for up to 30 s or until close, and what is read is not cached; a process that waits for
 // the server cannot be killed.
+//
+// rpc.go, xdr.go, types.go, filecalls.go and namecalls.go speak version 3 of NFS (RFC 1813) over TCP (RFC 5531), each call as a user (AUTH_SYS). The kernels of the
+// tests' machines have no client of NFS, and Go's libraries of it have one user for a connection, lose answers that come late, and lack procedures.
 package nfsmount
 
 import (
@@ -15,8 +18,6 @@ import (
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
-
-	"github.com/rayctl/rayctl/test/slurmtest/internal/nfs3"
 )
 
 // Export is a directory of a server to mount.
@@ -30,23 +31,23 @@ type Export struct {
 // mount is one mounted export. The kernel caches nothing itself: it asks each time, and what is cached is here.
 type mount struct {
 	fuse.RawFileSystem
-	server  *nfs3.Conn
+	server  *Conn
 	noLinks bool
 
 	mu       sync.Mutex
 	inodes   []*inode // by the kernel's numbers, from 1: the root. They stay: a testbed has few
-	byHandle map[nfs3.Handle]*inode
+	byHandle map[Handle]*inode
 	opened   map[uint64]*opened
 	next     uint64 // number of what is opened next
 }
 
 // Mount mounts an export. It stays mounted until the mount namespace ends.
 func Mount(x Export) error {
-	root, err := nfs3.Root(x.Mounts, x.Path)
+	root, err := Root(x.Mounts, x.Path)
 	if err != nil {
 		return err
 	}
-	m := &mount{RawFileSystem: fuse.NewDefaultRawFileSystem(), server: nfs3.Dial(x.Files), noLinks: x.NoLinks, byHandle: map[nfs3.Handle]*inode{}, opened: map[uint64]*opened{}}
+	m := &mount{RawFileSystem: fuse.NewDefaultRawFileSystem(), server: Dial(x.Files), noLinks: x.NoLinks, byHandle: map[Handle]*inode{}, opened: map[uint64]*opened{}}
 	m.inode(root)
 	server, err := fuse.NewServer(m, x.Dir, &fuse.MountOptions{AllowOther: true, DirectMountStrict: true, DisableXAttrs: true, DisableReadDirPlus: true,
 		FsName: x.Files + ":" + x.Path, Name: "nfs", MaxBackground: 64})
@@ -60,7 +61,7 @@ func Mount(x Export) error {
 func (m *mount) String() string { return "nfs" }
 
 // inode is the file with a handle.
-func (m *mount) inode(h nfs3.Handle) *inode {
+func (m *mount) inode(h Handle) *inode {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if n := m.byHandle[h]; n != nil {
@@ -78,7 +79,7 @@ func (m *mount) node(id uint64) *inode {
 	return m.inodes[id-1]
 }
 
-func cred(c fuse.Caller) nfs3.Cred { return nfs3.Cred{UID: c.Uid, GID: c.Gid} }
+func cred(c fuse.Caller) Cred { return Cred{UID: c.Uid, GID: c.Gid} }
 
 func (m *mount) Forget(uint64, uint64) {}
 
@@ -99,7 +100,7 @@ func entry(n *inode, failed syscall.Errno, out *fuse.EntryOut) fuse.Status {
 	return fuse.OK
 }
 
-func fill(out *fuse.Attr, a nfs3.Attr) {
+func fill(out *fuse.Attr, a Attr) {
 	out.Ino, out.Size, out.Blocks, out.Blksize = a.ID, a.Size, (a.Used+511)/512, 4096
 	out.Mode, out.Nlink, out.Uid, out.Gid = a.Type|a.Mode, a.Links, a.UID, a.GID
 	out.SetTimes(&a.Atime, &a.Mtime, &a.Ctime)
@@ -126,8 +127,8 @@ func (m *mount) SetAttr(_ <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut
 	return fuse.Status(failed)
 }
 
-func set(in *fuse.SetAttrIn) nfs3.Set {
-	var s nfs3.Set
+func set(in *fuse.SetAttrIn) Set {
+	var s Set
 	s.Mode, s.UID, s.GID = given(in.GetMode()), given(in.GetUID()), given(in.GetGID())
 	s.Size, s.Atime, s.Mtime = given(in.GetSize()), given(in.GetATime()), given(in.GetMTime())
 	if s.Mode != nil {
@@ -152,20 +153,20 @@ func (m *mount) Access(_ <-chan struct{}, in *fuse.AccessIn) fuse.Status {
 	n.mu.Unlock()
 	var wanted uint32
 	if in.Mask&fuse.R_OK != 0 {
-		wanted |= nfs3.MayRead
+		wanted |= MayRead
 	}
 	if in.Mask&fuse.W_OK != 0 {
-		wanted |= nfs3.MayModify | nfs3.MayExtend
+		wanted |= MayModify | MayExtend
 	}
 	if in.Mask&fuse.X_OK != 0 && isDir {
-		wanted |= nfs3.MayLookup
+		wanted |= MayLookup
 	} else if in.Mask&fuse.X_OK != 0 {
-		wanted |= nfs3.MayExec
+		wanted |= MayExec
 	}
 	return m.require(cred(in.Caller), n, wanted)
 }
 
-func (m *mount) require(who nfs3.Cred, n *inode, wanted uint32) fuse.Status {
+func (m *mount) require(who Cred, n *inode, wanted uint32) fuse.Status {
 	allowed, failed := m.allowed(who, n, wanted)
 	switch {
 	case failed != 0:

@@ -8,19 +8,17 @@ import (
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
-
-	"github.com/rayctl/rayctl/test/slurmtest/internal/nfs3"
 )
 
 // silly is the name that a file has, since it was removed while open, until it is closed.
 type silly struct {
 	dir  *inode
 	name string
-	cred nfs3.Cred
+	cred Cred
 }
 
 // made notes what a call made in a directory.
-func (m *mount) made(who nfs3.Cred, dir *inode, name string, made nfs3.Found, change nfs3.Change, failed syscall.Errno) (*inode, syscall.Errno) {
+func (m *mount) made(who Cred, dir *inode, name string, made Found, change Change, failed syscall.Errno) (*inode, syscall.Errno) {
 	dir.changed(change)
 	if failed != 0 {
 		return nil, dir.failed(failed)
@@ -30,7 +28,7 @@ func (m *mount) made(who nfs3.Cred, dir *inode, name string, made nfs3.Found, ch
 
 func (m *mount) Mkdir(_ <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
 	dir, who, mode := m.node(in.NodeId), cred(in.Caller), in.Mode&0o7777
-	made, change, failed := m.server.Mkdir(who, dir.handle, name, nfs3.Set{Mode: &mode})
+	made, change, failed := m.server.Mkdir(who, dir.handle, name, Set{Mode: &mode})
 	n, failed := m.made(who, dir, name, made, change, failed)
 	return entry(n, failed, out)
 }
@@ -44,13 +42,13 @@ func (m *mount) Symlink(_ <-chan struct{}, in *fuse.InHeader, target, name strin
 
 func (m *mount) Mknod(_ <-chan struct{}, in *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Status {
 	dir, who, kind, mode := m.node(in.NodeId), cred(in.Caller), in.Mode&syscall.S_IFMT, in.Mode&0o7777
-	var made nfs3.Found
-	var change nfs3.Change
+	var made Found
+	var change Change
 	var failed syscall.Errno
 	if kind == syscall.S_IFREG {
-		made, change, failed = m.server.Create(who, dir.handle, name, nfs3.Set{Mode: &mode}, false)
+		made, change, failed = m.server.Create(who, dir.handle, name, Set{Mode: &mode}, false)
 	} else {
-		made, change, failed = m.server.Mknod(who, dir.handle, name, kind, nfs3.Set{Mode: &mode})
+		made, change, failed = m.server.Mknod(who, dir.handle, name, kind, Set{Mode: &mode})
 	}
 	n, failed := m.made(who, dir, name, made, change, failed)
 	return entry(n, failed, out)
@@ -88,7 +86,7 @@ func (m *mount) Rmdir(_ <-chan struct{}, in *fuse.InHeader, name string) fuse.St
 	return m.removed(dir, name, change, failed)
 }
 
-func (m *mount) removed(dir *inode, name string, change nfs3.Change, failed syscall.Errno) fuse.Status {
+func (m *mount) removed(dir *inode, name string, change Change, failed syscall.Errno) fuse.Status {
 	dir.mu.Lock()
 	gone := dir.names[name]
 	dir.mu.Unlock()
@@ -111,7 +109,7 @@ func (n *inode) doubt() {
 }
 
 // keepOpen renames a file that this host has open, where it would lose its name, for NFSv3's servers forget a file without one.
-func (m *mount) keepOpen(who nfs3.Cred, dir *inode, name string) (bool, syscall.Errno) {
+func (m *mount) keepOpen(who Cred, dir *inode, name string) (bool, syscall.Errno) {
 	dir.mu.Lock()
 	file := dir.names[name]
 	dir.mu.Unlock()
@@ -148,7 +146,7 @@ func (m *mount) Rename(_ <-chan struct{}, in *fuse.RenameIn, name, newName strin
 	return fuse.Status(m.rename(who, from, name, to, newName))
 }
 
-func (m *mount) rename(who nfs3.Cred, from *inode, name string, to *inode, newName string) syscall.Errno {
+func (m *mount) rename(who Cred, from *inode, name string, to *inode, newName string) syscall.Errno {
 	from.mu.Lock()
 	file := from.names[name]
 	from.mu.Unlock()

@@ -6,16 +6,14 @@ import (
 	"syscall"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
-
-	"github.com/rayctl/rayctl/test/slurmtest/internal/nfs3"
 )
 
 // opened is a file or directory that a process has open. The server is asked as who opened it, whoever uses it later.
 type opened struct {
 	*inode
-	cred    nfs3.Cred
+	cred    Cred
 	appends bool
-	entries []nfs3.Entry // of a directory, as its reading began
+	entries []Entry // of a directory, as its reading began
 }
 
 // forExec is in the flags of an open for execve (FMODE_EXEC).
@@ -35,19 +33,19 @@ func (m *mount) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse
 
 func wantedFor(flags uint32) uint32 {
 	if flags&forExec != 0 {
-		return nfs3.MayExec
+		return MayExec
 	}
 	switch flags & syscall.O_ACCMODE {
 	case syscall.O_RDONLY:
-		return nfs3.MayRead
+		return MayRead
 	case syscall.O_WRONLY:
-		return nfs3.MayModify | nfs3.MayExtend
+		return MayModify | MayExtend
 	default:
-		return nfs3.MayRead | nfs3.MayModify | nfs3.MayExtend
+		return MayRead | MayModify | MayExtend
 	}
 }
 
-func (m *mount) openFile(n *inode, who nfs3.Cred, flags uint32) uint64 {
+func (m *mount) openFile(n *inode, who Cred, flags uint32) uint64 {
 	n.mu.Lock()
 	n.open++
 	n.mu.Unlock()
@@ -80,10 +78,10 @@ func (m *mount) forget(number uint64) *opened {
 func (m *mount) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
 	dir, who := m.node(in.NodeId), cred(in.Caller)
 	exclusive, mode := in.Flags&syscall.O_EXCL != 0, in.Mode&0o7777
-	made, change, failed := m.server.Create(who, dir.handle, name, nfs3.Set{Mode: &mode}, exclusive)
+	made, change, failed := m.server.Create(who, dir.handle, name, Set{Mode: &mode}, exclusive)
 	n, failed := m.made(who, dir, name, made, change, failed)
 	if failed == 0 && exclusive { // the server kept the call's number in the times
-		change, failed = m.server.Setattr(who, n.handle, nfs3.Set{Mode: &mode, AtimeNow: true, MtimeNow: true})
+		change, failed = m.server.Setattr(who, n.handle, Set{Mode: &mode, AtimeNow: true, MtimeNow: true})
 		n.changed(change)
 	}
 	if status := entry(n, failed, &out.EntryOut); status != fuse.OK {
@@ -173,7 +171,7 @@ func (m *mount) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) f
 	if _, failed := m.attributes(who, n, true); failed != 0 {
 		return fuse.Status(failed)
 	}
-	if status := m.require(who, n, nfs3.MayRead); status != fuse.OK {
+	if status := m.require(who, n, MayRead); status != fuse.OK {
 		return status
 	}
 	out.Fh = m.keep(&opened{inode: n, cred: who})
