@@ -5,7 +5,9 @@ import (
 	"strconv"
 	"strings"
 
+	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/config"
@@ -46,8 +48,9 @@ func New(a *app.App) *cobra.Command {
 		Use:   "advise [-f FILE | flags]",
 		Short: "Advise on Slurm or Kubernetes and the launcher for your work",
 		Long: "advise says which control plane fits your work, whether a gang scheduler is required, and which launcher and cluster file rayctl then needs, with the reasons.\n" +
-			"Without flags it goes by the cluster file, or asks on a terminal. It ends with the `rayctl init` line that writes the files. It looks for the launcher in your\n" +
-			"profiles, for sinfo and in the kubeconfig, asks Slurm or Kubernetes for at most 2 s whether it answers, and writes nothing.",
+			"Without flags it goes by the cluster file, or asks on a terminal. It ends with the `rayctl init` line that writes the files, or with the line that launches a file\n" +
+			"that is right as it is. It looks for the launcher in your profiles, for sinfo and in the kubeconfig, asks Slurm or Kubernetes for at most 2 s whether it answers, and\n" +
+			"writes nothing.",
 		Example: "  rayctl advise\n  rayctl advise --nodes 16 --gpus 8 --tightly-coupled --bare-metal\n  rayctl advise --nodes 8 --python-native --multi-tenant -o json\n  rayctl advise -f rayctl.yaml",
 		Args:    app.NoDash(0, "no arguments"),
 	}
@@ -101,7 +104,38 @@ func (o *options) advise(a *app.App, c *cobra.Command) (*Advice, error) {
 	}
 	site, flags := siteOf(c.Context(), a, advice.Launcher, o.loaded, profiles)
 	advice.Site = site
-	return &advice, advice.write(wanted, flags)
+	if err := advice.write(wanted, flags); err != nil {
+		return nil, err
+	}
+	if o.asItIs(&advice, c) {
+		advice.Launch = o.fileLine(c)
+		advice.Next = advice.Launch
+	}
+	return &advice, nil
+}
+
+// asItIs reports whether the cluster file that was read needs no change.
+func (o *options) asItIs(advice *Advice, c *cobra.Command) bool {
+	return o.loaded != nil && o.loaded.Manifest == nil && advice.Launcher == o.loaded.Spec.Launcher && !o.given(c)
+}
+
+// fileLine is the command that launches the cluster of the file that was read, with the flags that selected it.
+func (o *options) fileLine(c *cobra.Command) string {
+	words := []string{"rayctl", verbOf(o.loaded.Spec)}
+	for _, name := range config.SelectionFlags() {
+		f := c.Flags().Lookup(name)
+		if f == nil || !f.Changed {
+			continue
+		}
+		values := []string{f.Value.String()}
+		if several, ok := f.Value.(pflag.SliceValue); ok {
+			values = several.GetSlice()
+		}
+		for _, value := range values {
+			words = append(words, "--"+name, value)
+		}
+	}
+	return shellescape.QuoteCommand(words)
 }
 
 // wish is what the cluster file is to have: the file's sizes and keys, with what flags change, or those of the answers.
@@ -133,7 +167,7 @@ func (o *options) wish(advice *Advice, c *cobra.Command) (wish, error) {
 		if advice.BareMetal {
 			w.takeWholeNodes(advice.Launcher)
 		}
-	case !o.given(c):
+	case o.asItIs(advice, c):
 		advice.because("the file is for this launcher already: `rayctl %s` launches it as it is", verbOf(o.loaded.Spec))
 	}
 	return w, nil
@@ -258,7 +292,7 @@ func print(a *app.App, advice *Advice) error {
 		return err
 	}
 	steps := []string{"`" + advice.Next + "`"}
-	if strings.Contains(advice.Launch, " --") { // else init says it
+	if advice.Launch != advice.Next && strings.Contains(advice.Launch, " --") { // else init says it
 		steps = append(steps, "`"+advice.Launch+"`")
 	}
 	a.Next(steps...)

@@ -131,18 +131,18 @@ func TestLinesOfAnswers(t *testing.T) {
 // TestLinesOfFiles: sizes and launcher keys come from the cluster file; a head of its own is no worker.
 func TestLinesOfFiles(t *testing.T) {
 	for _, test := range []struct{ name, args, file, want string }{
-		{"kuberay", "", "kuberay: {queue: q}\nworkers: [{name: w, replicas: 2, gpus: 4}]\njob: {entrypoint: a}\n", "kuberay: {queue: q}\nworkers: [{name: trainer, replicas: 2, gpus: 4}]"},
-		{"all keys", "", "image: a/b:1\nhead: {cpus: 2}\nkuberay: {queue: q, tolerations: [{key: \"a b\", operator: Exists}], nodeSelector: {x.y/z: \"1\"}}\nworkers: [{name: w, replicas: 2, gpus: 4, cpus: 16, memory: 64Gi, shm: 8Gi}]\njob: {entrypoint: a}\n",
+		{"kuberay", "--multi-tenant", "kuberay: {queue: q}\nworkers: [{name: w, replicas: 2, gpus: 4}]\njob: {entrypoint: a}\n", "kuberay: {queue: q}\nworkers: [{name: trainer, replicas: 2, gpus: 4}]"},
+		{"all keys", "--multi-tenant", "image: a/b:1\nhead: {cpus: 2}\nkuberay: {queue: q, tolerations: [{key: \"a b\", operator: Exists}], nodeSelector: {x.y/z: \"1\"}}\nworkers: [{name: w, replicas: 2, gpus: 4, cpus: 16, memory: 64Gi, shm: 8Gi}]\njob: {entrypoint: a}\n",
 			"image: a/b:1\nhead: {cpus: 2}\nkuberay: {queue: q, tolerations: [{key: \"a b\", operator: Exists}], nodeSelector: {x.y/z: \"1\"}}\nworkers: [{name: trainer, replicas: 2, gpus: 4, cpus: 16, memory: 64Gi, shm: 8Gi}]"},
-		{"slurm", "", "slurm: {partition: gpu, account: \"my team\", exclusive: true}\nworkers: [{name: w, replicas: 4, gpus: 2}]\njob: {entrypoint: a}\n",
+		{"slurm", "--bare-metal", "slurm: {partition: gpu, account: \"my team\", exclusive: true}\nworkers: [{name: w, replicas: 4, gpus: 2}]\njob: {entrypoint: a}\n",
 			"slurm: {partition: gpu, account: \"my team\", exclusive: true}\nworkers: [{name: trainer, replicas: 4, gpus: 2}]"},
 		{"another launcher", "--bare-metal", "kuberay: {queue: q}\nimage: a\nworkers: [{name: w, replicas: 2, gpus: 4, cpus: 8, shm: 1Gi}]\njob: {entrypoint: a}\n",
 			"slurm: {exclusive: true}\nworkers: [{name: trainer, replicas: 2, gpus: 4, cpus: 8}]"},
-		{"several groups", "", "slurm: {account: t}\nworkers: [{name: rollout, replicas: 3, gpus: 4}, {name: learner, replicas: 1, gpus: 8, memory: 1Gi}]\njob: {entrypoint: a}\n",
+		{"several groups", "--bare-metal", "slurm: {account: t}\nworkers: [{name: rollout, replicas: 3, gpus: 4}, {name: learner, replicas: 1, gpus: 8, memory: 1Gi}]\njob: {entrypoint: a}\n",
 			"slurm: {account: t}\nworkers: [{name: rollout, replicas: 3, gpus: 4}, {name: learner, replicas: 1, gpus: 8, memory: 1Gi}]"},
 		{"other sizes", "--nodes 5 --gpus 1", "kuberay: {queue: q}\nworkers: [{name: w, minReplicas: 2, maxReplicas: 3, gpus: 4}]\njob: {entrypoint: a}\n",
 			"kuberay: {queue: q}\nworkers: [{name: trainer, replicas: 5, gpus: 1}]"},
-		{"GPU types", "", "kuberay: {}\ngpuTypes: {h100: {nodeSelector: {a: b}}}\nworkers: [{name: w, replicas: 2, gpus: 4, gpuType: h100}]\njob: {entrypoint: a}\n",
+		{"GPU types", "--multi-tenant", "kuberay: {}\ngpuTypes: {h100: {nodeSelector: {a: b}}}\nworkers: [{name: w, replicas: 2, gpus: 4, gpuType: h100}]\njob: {entrypoint: a}\n",
 			"gpuTypes: {h100: {nodeSelector: {a: b}}}\nworkers: [{name: trainer, replicas: 2, gpus: 4, gpuType: h100}]"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

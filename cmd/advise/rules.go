@@ -47,7 +47,7 @@ type Advice struct {
 	Reasons      []string `json:"reasons"`
 	Site         *Site    `json:"site,omitempty"` // where the launcher would run it from here; nil: on this machine
 	ClusterFile  string   `json:"clusterFile"`    // the keys of rayctl.yaml that the advice is about
-	Next         string   `json:"next"`           // the command line that writes the files
+	Next         string   `json:"next"`           // the command line that writes the files; launches them, if the file is right as it is
 	Launch       string   `json:"launch"`         // the one that launches them, with the keys that the template does not take
 
 	template string

@@ -101,6 +101,9 @@ func (a *App) flagError(c *cobra.Command, err error) error {
 	case errors.Is(err, pflag.ErrHelp): // --help-all
 		return err
 	case errors.As(err, &invalid):
+		if twice, ok := errors.AsType[*config.TwiceError](err); ok {
+			return UsageError("one file describes a cluster; --profile NAME and --set KEY=VALUE change it", "--%s was given twice: %q and %q", invalid.GetFlag().Name, twice.First, twice.Second)
+		}
 		return UsageError("it is "+describedFlag(invalid.GetFlag()), "--%s: %q is not valid", invalid.GetFlag().Name, invalid.GetValue())
 	case errors.As(err, &missing) && missing.GetFlag().Shorthand == "f" && c.Flags().Lookup("watch") != nil:
 		return UsageError("-w follows, -f is "+describedFlag(missing.GetFlag()), "--%s needs a value", missing.GetFlag().Name)

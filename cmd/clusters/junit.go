@@ -45,6 +45,15 @@ type junitCase struct {
 	Output     string          `xml:"system-out,omitempty"`
 }
 
+// caseName is the name of an attempt of the user's command.
+func caseName(attempt int, command string) string {
+	name := fmt.Sprintf("attempt %d", attempt)
+	if command != "" {
+		name += " of " + terminal.Shorten(command, false)
+	}
+	return name
+}
+
 type junitProperty struct {
 	Name  string `xml:"name,attr"`
 	Value string `xml:"value,attr"`
@@ -57,6 +66,8 @@ type junitReason struct {
 
 // newJUnit is the report of a run that has ended. outputOf is the end of an attempt's output. Only the last attempt decides: one that was followed
 // by another is skipped, as CI systems would call a run failed that succeeded in the end.
+//
+// CI systems find a test's earlier results by class and name: both are the same for each run of a command, whatever the run is called.
 func newJUnit(rc *launcher.Receipt, outputOf func(attempt int) string) *junitSuite {
 	s := &junitSuite{Name: "rayctl." + rc.Name, Time: junitSeconds(rc.Durations.Total), Begun: rc.Created.UTC().Format("2006-01-02T15:04:05")}
 	attempts := rc.Attempts
@@ -64,7 +75,7 @@ func newJUnit(rc *launcher.Receipt, outputOf func(attempt int) string) *junitSui
 		attempts = []runstate.Attempt{{Attempt: 1}}
 	}
 	for i, a := range attempts {
-		c := junitCase{Class: s.Name, Name: fmt.Sprintf("attempt %d", a.Attempt), Time: junitSeconds(lasted(a)), Output: outputOf(a.Attempt)}
+		c := junitCase{Class: "rayctl", Name: caseName(a.Attempt, rc.Command), Time: junitSeconds(lasted(a)), Output: outputOf(a.Attempt)}
 		for _, name := range slices.Sorted(maps.Keys(a.Figures)) {
 			c.Properties = append(c.Properties, junitProperty{terminal.Clean(name), strconv.FormatFloat(a.Figures[name], 'g', -1, 64)})
 		}

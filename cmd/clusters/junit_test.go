@@ -18,7 +18,7 @@ func TestJUnit(t *testing.T) {
 		return runstate.Attempt{Attempt: n, Start: &start, End: &end, Cause: cause, Message: message}
 	}
 	receipt := func(e runstate.Exit, attempts ...runstate.Attempt) *launcher.Receipt {
-		return &launcher.Receipt{Name: "a", Created: begun, Exit: e, Attempts: attempts, Durations: launcher.Durations{Total: 90}}
+		return &launcher.Receipt{Name: "a", Command: "python train.py", Created: begun, Exit: e, Attempts: attempts, Durations: launcher.Durations{Total: 90}}
 	}
 	const head = `<testsuite name="rayctl.a" tests="`
 	for name, c := range map[string]struct {
@@ -28,13 +28,13 @@ func TestJUnit(t *testing.T) {
 	}{
 		"succeeded": {receipt(runstate.Exit{Cause: runstate.CauseSucceeded, Origin: runstate.OriginDriver}, attempt(1, "succeeded", "")), "done\n", []string{
 			head + `1" failures="0" errors="0" skipped="0" time="90.000" timestamp="2026-01-02T03:04:05">`,
-			`<testcase classname="rayctl.a" name="attempt 1" time="1.500">`, "<system-out>done&#xA;</system-out>",
+			`<testcase classname="rayctl" name="attempt 1 of python train.py" time="1.500">`, "<system-out>done&#xA;</system-out>",
 		}},
 		"figures": {receipt(runstate.Exit{Cause: runstate.CauseSucceeded, Origin: runstate.OriginDriver}, runstate.Attempt{Attempt: 1, Figures: map[string]float64{"steps_lost": 1, "loss": 0.25}}), "", []string{
-			`<testcase classname="rayctl.a" name="attempt 1" time="0.000"><properties><property name="loss" value="0.25"></property><property name="steps_lost" value="1"></property></properties></testcase>`,
+			`<testcase classname="rayctl" name="attempt 1 of python train.py" time="0.000"><properties><property name="loss" value="0.25"></property><property name="steps_lost" value="1"></property></properties></testcase>`,
 		}},
 		"preempted first": {receipt(runstate.Exit{Cause: runstate.CauseSucceeded, Origin: runstate.OriginDriver}, attempt(1, "preempted", "by job 7"), attempt(2, "succeeded", "")), "", []string{
-			head + `2" failures="0" errors="0" skipped="1"`, `<skipped message="preempted: by job 7"></skipped>`, `name="attempt 2"`,
+			head + `2" failures="0" errors="0" skipped="1"`, `<skipped message="preempted: by job 7"></skipped>`, `name="attempt 2 of python train.py"`,
 		}},
 		"driver failed": {receipt(runstate.Exit{Cause: runstate.CauseDriverFailed, Origin: runstate.OriginDriver, Code: 3}, attempt(1, "driver-failed", "")), "", []string{
 			head + `1" failures="1" errors="0"`, `<failure type="driver-failed" message="failed: the driver exited with code 3"></failure>`,

@@ -52,6 +52,9 @@ func newFixture(t *testing.T, files map[string]string) *fixture {
 
 func (f *fixture) load(in string, args ...string) (*Loaded, error) {
 	f.t.Helper()
+	if file, ok := f.flags.Lookup("file").Value.(*once); ok {
+		file.given = false // each call is a command line of its own
+	}
 	if err := f.flags.Parse(args); err != nil {
 		f.t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/spf13/pflag"
@@ -60,6 +61,9 @@ func FlagOf(key string) string {
 // AddSelection adds the flags of every command that works on clusters: file, profile, substrate. It keeps flags and letters that are already defined.
 func AddSelection(fs *pflag.FlagSet) {
 	addString(fs, "file", "f", "cluster `FILE` (default: rayctl.yaml or rayctl.yml here or above)")
+	if f := lookup(fs, "file"); f != nil {
+		f.Value = &once{Value: f.Value}
+	}
 	addString(fs, "profile", "", "`NAME` of a profile of the file or of your configuration")
 	for _, f := range selectionFlags() {
 		addString(fs, f.flag, "", f.usage)
@@ -137,6 +141,25 @@ func addString(fs *pflag.FlagSet, name, short, usage string) {
 		fs.Lookup(name).NoOptDefVal = "1"
 	}
 	mark(fs, name)
+}
+
+// TwiceError is a flag for one value that was given two.
+type TwiceError struct{ First, Second string }
+
+func (e *TwiceError) Error() string { return fmt.Sprintf("given twice: %q and %q", e.First, e.Second) }
+
+// once is a flag's value that refuses a second one: who gives two expects both to count.
+type once struct {
+	pflag.Value
+	given bool
+}
+
+func (o *once) Set(text string) error {
+	if o.given && text != o.String() {
+		return &TwiceError{o.String(), text}
+	}
+	o.given = true
+	return o.Value.Set(text)
 }
 
 func addArray(fs *pflag.FlagSet, name, short, usage string) {

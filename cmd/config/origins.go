@@ -36,11 +36,31 @@ func (all Origins) of(path string) string {
 	if o, ok := all[path]; ok {
 		return o.String()
 	}
-	// A plain string as a secret is its name.
-	if o, ok := all[strings.TrimSuffix(path, ".name")]; ok && strings.HasPrefix(path, "secrets.") {
+	if o, ok := all[inShort(path)]; ok && !all.below(inShort(path)) {
 		return o.String()
 	}
 	return originDefault
+}
+
+// inShort is the item that a single text can stand for, of which path is a part: a secret is then its name, a mount the same directory everywhere.
+func inShort(path string) string {
+	if item, _, ok := strings.Cut(path, "]."); ok && strings.HasPrefix(path, "mounts[") {
+		return item + "]"
+	}
+	if strings.HasPrefix(path, "secrets.") {
+		return strings.TrimSuffix(path, ".name")
+	}
+	return ""
+}
+
+// below reports whether a part of the item was set by itself.
+func (all Origins) below(item string) bool {
+	for path := range all {
+		if strings.HasPrefix(path, item+".") {
+			return true
+		}
+	}
+	return false
 }
 
 // Locate adds the place that sets a path, or a part of it, to errors of Validate.

@@ -55,8 +55,8 @@ job:
 	flat := strings.Join(strings.Fields(u.read("report.xml")), " ")
 	contains(t, "the report", flat, `<testsuite name="rayctl.again" tests="2" failures="0" errors="1" skipped="1"`)
 	for n, want := range []string{
-		`name="attempt 1" time="[0-9.]+"> <properties></properties> <skipped message="driver-failed: [^"]*"></skipped> <system-out>try 1&#xA;</system-out>`,
-		`name="attempt 2" time="[0-9.]+"> <properties></properties> <error type="down" message="[^"]+"></error> <system-out>try 2&#xA;</system-out>`,
+		`classname="rayctl" name="attempt 1 of [^"]+" time="[0-9.]+"> <properties></properties> <skipped message="driver-failed: [^"]*"></skipped> <system-out>try 1&#xA;</system-out>`,
+		`classname="rayctl" name="attempt 2 of [^"]+" time="[0-9.]+"> <properties></properties> <error type="down" message="[^"]+"></error> <system-out>try 2&#xA;</system-out>`,
 	} {
 		if !regexp.MustCompile(want).MatchString(flat) {
 			t.Errorf("no case of attempt %d as %s in %s", n+1, want, flat)
