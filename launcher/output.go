@@ -86,14 +86,41 @@ func (a *attemptLog) useful(dial func(ctx context.Context, network, address stri
 func newOutput(l Launcher, id ID, ro RunOptions, log *slog.Logger) *output {
 	// A failing writer must not be treated as a lost connection, after which the same bytes would be written again.
 	out := driverio.NewStdout(ro.Stdout, func(err error) { log.Warn("the output is not shown any more", "cluster", id, "error", err) })
-	return &output{l: l, id: id, log: log, source: ro.Source, failed: make(chan error, 1), out: out, w: &switched{out}, only: ro.Attempt, first: ro.Attempt, tail: ro.Tail, shown: map[int]*attemptLog{}}
+	return &output{l: l, id: id, log: log, source: ro.Source, failed: make(chan error, 1), out: out, w: &switched{to: out}, only: ro.Attempt, first: ro.Attempt, tail: ro.Tail, shown: map[int]*attemptLog{}}
 }
 
 // switched passes on to a writer that may change.
-type switched struct{ to io.Writer }
+type switched struct {
+	to     io.Writer
+	inLine bool // the last Write ended within a line
+}
 
 // Write implements io.Writer.
-func (s *switched) Write(p []byte) (int, error) { return s.to.Write(p) }
+func (s *switched) Write(p []byte) (int, error) {
+	if len(p) > 0 {
+		s.inLine = p[len(p)-1] != '\n'
+	}
+	return s.to.Write(p)
+}
+
+// ownLine begins an attempt's output of ranks with a line of its own: if the attempt before it was cut within a rank's record, its first record would be that rank's.
+type ownLine struct {
+	w     *switched
+	begun bool
+}
+
+// Write implements io.Writer.
+func (o *ownLine) Write(p []byte) (int, error) {
+	if !o.begun && len(p) > 0 {
+		o.begun = true
+		if o.w.inLine {
+			if _, err := o.w.Write([]byte("\n")); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return o.w.Write(p)
+}
 
 // attempt returns the log of attempt n of the job's run: all attempts have the same entrypoint, and ids <name>-<n>.
 func (o *output) attempt(j *runstate.Job, n int) *attemptLog {
@@ -107,7 +134,11 @@ func (o *output) attempt(j *runstate.Job, n int) *attemptLog {
 // restart has the attempt's log shown from a byte on.
 func (o *output) restart(a *attemptLog, j *runstate.Job, from int64) {
 	id := j.SubmissionID[:strings.LastIndex(j.SubmissionID, "-")+1] + strconv.Itoa(a.n)
-	a.prepare, a.driver, a.offset = driverio.PrepareOutput(o.w, j, id), logstream.NewDriverOutput(o.w, id, j.Entrypoint), from
+	var w io.Writer = o.w
+	if driverio.HasRanks(j.Entrypoint) {
+		w = &ownLine{w: o.w, begun: from > 0}
+	}
+	a.prepare, a.driver, a.offset = driverio.PrepareOutput(w, j, id), logstream.NewDriverOutput(w, id, j.Entrypoint), from
 }
 
 // see examines a Status and follows the log of the attempt that runs.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rayctl/rayctl/dashboardclient/logstream"
+	"github.com/rayctl/rayctl/launcher/driverio"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/test/faults"
 )
@@ -60,6 +62,27 @@ func TestOutputGoesOn(t *testing.T) {
 	}
 	if got := MissingOutput([2]int64{7, 7}); got != "Output may be missing at byte 7, where the driver's log was truncated" {
 		t.Error(got)
+	}
+}
+
+// TestRanksOfTheNextAttempt: an attempt that was cut within a rank's record takes nothing of the next one, and what is no output of ranks gets no line end.
+func TestRanksOfTheNextAttempt(t *testing.T) {
+	ranks, _ := driverio.OnNodes(driverio.Ranks{Command: "true"}, nil)
+	for entrypoint, want := range map[string]string{ranks: "[rank 0] cu\n[rank 1] whole\n[rank 0]+a\n", "true": "[rank 0] cu[rank 1] whole\n[rank 0]+a\n"} {
+		var out bytes.Buffer
+		o := newOutput(nil, "x", RunOptions{Stdout: &out}, slog.New(slog.DiscardHandler))
+		for n, texts := range [][]string{{"[rank 0] ", "cu"}, {"[rank 1]", " whole\n", "[rank 0]+a\n"}} {
+			a := o.attempt(&runstate.Job{SubmissionID: "x-1", Entrypoint: entrypoint}, n+1)
+			text := fmt.Sprintf("Running entrypoint for job x-%d: %s\n", n+1, entrypoint)
+			for _, part := range append([]string{text}, texts...) {
+				if err := a.show(strings.NewReader(part), 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if out.String() != want {
+			t.Errorf("%q, want %q", &out, want)
+		}
 	}
 }
 

@@ -29,6 +29,13 @@ func CheckRank(rank int, files string, possible bool) error {
 	return nil
 }
 
+// NoteNoRank says that the output, which has been shown to w of OfRanks, had nothing of the rank: there may be no such rank.
+func (a *App) NoteNoRank(w io.Writer, rank int) {
+	if o, ok := w.(*driverio.RankOutput); ok && !o.Wrote() {
+		a.UI.Note("Rank %d has written nothing, or there is no such rank: `rayctl logs` without --rank shows all", rank)
+	}
+}
+
 // CheckRanks refuses ranks that the nodes cannot have, in the words of the command line where that has them.
 func CheckRanks(c *config.Loaded, l launcher.Launcher) error {
 	if !c.Spec.Job.Launch.On() {

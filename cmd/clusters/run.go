@@ -155,6 +155,7 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 		}
 		return app.Exit(runstate.CodeOutputLost) // `rayctl run | head` has not succeeded: the run goes on
 	}
+	a.NoteNoRank(shown, o.rank)
 	fetched := fetch.Finish(untilAction(ctx, actions))
 	err = answerEnded(ctx, a, o, name, outcome, fetched)
 	if cause := outcome.Receipt.Exit.Cause; cause == runstate.CauseDriverFailed || cause == runstate.CausePrepareFailed {

@@ -155,7 +155,11 @@ func showLogs(ctx context.Context, a *app.App, o *logsOptions) error {
 	case o.rankFiles != "":
 		return o.intoFiles(a, func() error { return clusterLogs(ctx, a, o, c, s) })
 	}
-	return clusterLogs(ctx, a, o, c, s)
+	err = clusterLogs(ctx, a, o, c, s)
+	if o.rank != app.AllRanks {
+		a.NoteNoRank(o.to(a), o.rank)
+	}
+	return err
 }
 
 // clusterLogs shows the output that a cluster or its record has.

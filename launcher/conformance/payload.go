@@ -21,12 +21,16 @@ const (
 	suiteModule = "rayctl_suite"
 )
 
-// linesProgram is the file lines.py of the working directory. `python lines.py SECONDS [CODE]` checks that the whole payload has reached the driver, prints
-// a line each second, and exits. It is not a shell script, because a shell prints a line of its own when its child is killed.
-const linesProgram = `import hashlib, os, sys, time
+// payloadHere is the Python code that fails without the module and the secret.
+const payloadHere = `import hashlib, os
 import ` + suiteModule + `
 assert ` + suiteModule + `.here
 assert hashlib.sha256(os.environ["` + suiteSecret + `"].encode()).hexdigest() == os.environ["` + suiteDigest + `"]
+`
+
+// linesProgram is the file lines.py of the working directory. `python lines.py SECONDS [CODE]` checks that the whole payload has reached the driver, prints
+// a line each second, and exits. It is not a shell script, because a shell prints a line of its own when its child is killed.
+const linesProgram = payloadHere + `import sys, time
 for i in range(int(sys.argv[1])):
     print("line", i + 1, flush=True)
     time.sleep(1)

@@ -14,7 +14,7 @@ import (
 
 // ranksProgram is one rank. All meet at MASTER_ADDR, where rank 0 serves. In the first attempt the last one then loses its node, and rank 0 fails because its connection breaks,
 // long before Ray knows of the node. In the second one the last one fails, and leaves something running, while the others would go on. They print when SIGTERM reaches them.
-const ranksProgram = `import os, signal, socket, subprocess, sys, time
+const ranksProgram = payloadHere + `import signal, socket, subprocess, sys, time
 rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 assert os.environ["RAYCTL_NODES"] == "2" and os.environ["NODE_RANK"] == str(rank) and os.environ["LOCAL_RANK"] == "0" and size == 2
 assert sum(int(line.rpartition("=")[2]) for line in open(os.environ["RAYCTL_HOSTFILE"])) == size

@@ -6,8 +6,12 @@ import "io"
 type RankOutput struct {
 	w     io.Writer
 	rank  int
+	wrote bool
 	lines rankLines
 }
+
+// Wrote reports whether there was anything of the rank.
+func (o *RankOutput) Wrote() bool { return o.wrote }
 
 // NewRankOutput writes to w. prepares: the job has a job.prepare, whose output comes first.
 func NewRankOutput(w io.Writer, rank int, prepares bool) *RankOutput {
@@ -24,6 +28,7 @@ func (o *RankOutput) Write(p []byte) (int, error) {
 	if len(out) == 0 {
 		return len(p), nil
 	}
+	o.wrote = true
 	if _, err := o.w.Write(out); err != nil {
 		return 0, err
 	}

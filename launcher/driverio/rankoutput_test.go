@@ -36,6 +36,9 @@ func TestRankOutput(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			if o.Wrote() != (c.want != "") {
+				t.Errorf("rank %d wrote: %v", c.rank, o.Wrote())
+			}
 			if got.String() != c.want {
 				t.Fatalf("rank %d in pieces of %d bytes: %q, want %q", c.rank, size, &got, c.want)
 			}

@@ -266,6 +266,7 @@ func (v *Validator) launch(s *ClusterSpec) {
 		}
 		v.FailIf(s.NodeGroups()[i].Min == 0, p, "set its minReplicas: only required nodes run the command", "the group %s has no required node", name)
 	}
+	v.FailIf(l.On() && s.Job.Start == StartWithHead, "job.start", "leave it out", "a command that runs on every node (job.launch) begins when all required nodes are there")
 	if !l.On() || len(l.Groups) > 0 || len(s.RankGroups()) > 0 {
 		return
 	}

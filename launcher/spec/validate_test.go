@@ -65,6 +65,7 @@ func TestValidate(t *testing.T) {
 		{"ranks of a group without a required node", "head: {on: head}\njob: {launch: {groups: [a]}}\nworkers: [{name: a, minReplicas: 0, maxReplicas: 2}]", "job.launch.groups: the group a has no required node"},
 		{"ranks of no required node", "head: {on: head}\njob: {launch: {perNode: 1}}\nworkers: [{name: a, minReplicas: 0, maxReplicas: 2}]", "job.launch.perNode: the cluster has no required node that runs work"},
 		{"ranks for GPUs that are not there", "job: {launch: {perNode: gpu}}\nworkers: [{name: a}]", "job.launch.perNode: the cluster has no required node that runs work and has a GPU"},
+		{"ranks before the nodes are there", "launcher: slurm\nhead: {early: true}\njob: {start: head, launch: {perNode: 1}}\nworkers: [{name: a}]", "job.start: a command that runs on every node (job.launch) begins when all required nodes are there: leave it out"},
 		{"env name", "env: {'A B': x}", `"A B" is not the name of an environment variable`},
 		{"env injection", "job: {env: {\"A=$(id)\\n\": x}}", "is not the name of an environment variable"},
 		{"reserved", "job: {env: {RAYCTL_ATTEMPT: x}}", `job.env.RAYCTL_ATTEMPT: "RAYCTL_ATTEMPT" begins with RAYCTL_`},

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -55,15 +56,25 @@ func TestCtrlCOnTerminal(t *testing.T) {
 	}
 }
 
-// TestCtrlCTwice stops at once.
+// TestCtrlCTwice stops at once, also a command that runs on every node and does not end. Each rank's number has a colour on the terminal, and `logs` has each rank's bytes.
 func TestCtrlCTwice(t *testing.T) {
 	u := newUser(t)
-	s := u.start(true, "run", "--name", "twice", "--grace", "10m", "--", "python", "-c", strings.Replace(patient, "sys.exit(0)", "pass", 1))
-	s.until("ready", 1)
+	s := u.start(true, "run", "--name", "twice", "--grace", "10m", "--each-node=2", "--set", "head.cpus=2", "--", "python", "-c", strings.Replace(patient, "sys.exit(0)", "pass", 1))
+	for rank, color := range []string{"36", "33"} {
+		s.until(fmt.Sprintf("\x1b[%sm[rank %d]\x1b[0m ready\r\n", color, rank), 1)
+	}
 	s.key(ctrlC)
 	s.until("[s/d/c]", 1)
 	s.key(ctrlC)
 	if code := s.code(); code != runstate.CodeInterrupted {
 		t.Errorf("exit code %d, %q", code, s)
+	}
+	contains(t, "a rank that is not there", u.want(0, "logs", "twice", "--rank", "2").err, "Rank 2 has written nothing")
+	u.want(0, "logs", "twice", "--attempt", "1", "--rank-files", "ranks")
+	for rank := range 2 {
+		text, one := u.read(fmt.Sprintf("ranks/rank-%d.log", rank)), u.want(0, "logs", "twice", "--rank", strconv.Itoa(rank)).out
+		if text != one || text != "ready\n" && text != "ready\nsaved\n" {
+			t.Errorf("the file of rank %d: %q, --rank: %q", rank, text, one)
+		}
 	}
 }

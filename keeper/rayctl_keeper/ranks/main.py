@@ -189,6 +189,9 @@ class Node:
         self.held = self.guards = None
         self.lock, self.begun = threading.Lock(), threading.Event()
 
+    def ready(self):
+        """Answers once Ray has given the node's CPUs and GPUs to this actor."""
+
     def port(self, address, ports):
         """A port for rank 0: nobody has it at this moment, and then only a program that sets SO_REUSEADDR (as the servers of torch, Python, Go and gRPC do) can bind it
         beside this actor, which never listens. ports: FIRST-LAST or empty."""
@@ -339,10 +342,7 @@ class Driver:
     async def begin(self, ray):
         """Starts the ranks; returns what waits for that."""
         address = self.rows[0]["NodeManagerAddress"]
-        first = asyncio.ensure_future(self.answer(0, self.actors[0].port.remote(address, self.job["ports"])))
-        if not (await asyncio.wait([first], timeout=WAITS))[0]:
-            say("rayctl: waiting for the CPUs and GPUs of the node %s, on which rank 0 runs" % self.names[0])
-        port = await first
+        port, *_ = await self.reserved(self.actors[0].port.remote(address, self.job["ports"]), *(actor.ready.remote() for actor in self.actors[1:]))
         total = sum(self.counts)
         common = {"WORLD_SIZE": str(total), "RAYCTL_NODES": str(len(self.rows)), "MASTER_ADDR": address, "MASTER_PORT": str(port), "PYTHONUNBUFFERED": "1",
                   "RAY_ADDRESS": os.environ.get("RAY_ADDRESS") or ray.get_runtime_context().gcs_address}
@@ -353,6 +353,15 @@ class Driver:
                       "RAYCTL_NODE_CPUS": str(self.rows[i]["cpus"])} for local in range(self.counts[i])]
             started.append(self.answer(i, actor.start.remote(self.job["command"], self.job["guard"], common, hosts, ranks)))
         return started
+
+    async def reserved(self, *refs):
+        """The first answers of all actors: then the CPUs and GPUs of all nodes are held. No rank starts before."""
+        asked = [asyncio.ensure_future(self.answer(i, ref)) for i, ref in enumerate(refs)]
+        waiting = (await asyncio.wait(asked, timeout=WAITS, return_when=asyncio.FIRST_EXCEPTION))[1]
+        late = [self.names[i] for i, answer in enumerate(asked) if answer in waiting]
+        if late and not any(answer.done() and answer.exception() for answer in asked):
+            say("rayctl: waiting for the CPUs and GPUs of the node%s %s" % ("" if len(late) == 1 else "s", ", ".join(late)))
+        return await asyncio.gather(*asked)
 
     async def answer(self, i, ref):
         """The answer of a node's actor, which may have died, or cannot start."""
@@ -383,17 +392,22 @@ class Driver:
     def take(self, rank, data):
         lines = self.lines.setdefault(rank, Lines(rank))
         write(lines.feed(data))
+        if b"\n" in data or not lines.rest:
+            self.cancel_late(rank)
+        if lines.rest and rank not in self.late:  # a progress bar that is written all the time is shown at its first part's time
+            self.late[rank] = self.loop.call_later(LATE, self.show_part, rank)
+
+    def cancel_late(self, rank):
         late = self.late.pop(rank, None)
         if late:
             late.cancel()
-        if lines.rest:
-            self.late[rank] = self.loop.call_later(LATE, lambda: write(lines.part()))
+
+    def show_part(self, rank):
+        self.cancel_late(rank)
+        write(self.lines[rank].part())
 
     def ended(self, i, rank, end):
-        late = self.late.pop(rank, None)
-        if late:
-            late.cancel()
-        write(self.lines[rank].part())
+        self.show_part(rank)
         self.living.discard(rank)
         code, words = outcome(*end)
         if code:
@@ -402,8 +416,8 @@ class Driver:
     def cut_off(self, i, why, code):
         mine = sorted(rank for rank in self.living if self.firsts[i] <= rank < self.firsts[i] + self.counts[i])
         for rank in mine:
-            self.take(rank, b"")
-            write(self.lines[rank].part())
+            if rank in self.lines:
+                self.show_part(rank)
         self.living.difference_update(mine)
         if mine:
             self.cut.append((i, mine, why))
@@ -438,13 +452,16 @@ class Driver:
         """A node that Ray drains is going to be taken away, for example a pod that is evicted: its ranks need the others, so all are warned. Where this program's own node
         is drained, too, the run itself ends: the keeper drains all nodes, and stops this program."""
         import ray
-        state, here, before = ray._private.state.state, ray.get_runtime_context().get_node_id(), set()
+        state, here, before, unasked = ray._private.state.state, ray.get_runtime_context().get_node_id(), set(), False
         while not self.asked and not self.code:
             try:
                 drained = set(await self.loop.run_in_executor(None, state.get_draining_nodes))
             except Exception as error:  # the head may be slow, and what has ended is seen elsewhere
-                say("rayctl: asking which nodes are being taken away: %s" % first_line(error))
-                return
+                if not unasked:
+                    unasked = True
+                    say("rayctl: asking which nodes are being taken away: %s" % first_line(error))
+                await asyncio.sleep(LOOK)
+                continue
             leaving = [i for i, row in enumerate(self.rows) if row["NodeID"] in drained & before]  # twice: the keeper's drain goes from node to node
             if leaving and here not in drained and not self.asked and not self.code:
                 self.taken = leaving[0]

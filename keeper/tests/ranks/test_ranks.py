@@ -1,5 +1,6 @@
 """Ranks: which nodes and devices, records of output, and how one rank ends. Run by `go test ./keeper` with every Python that the machine has."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -126,6 +127,60 @@ class Records(unittest.TestCase):
         self.assertEqual(main.outcome(137 << 8, 0), (137, "exited with 137 (SIGKILL)"))
         self.assertEqual(main.outcome(int(signal.SIGTERM), 1), (143, "was killed by SIGTERM"))
         self.assertIn("memory", main.outcome(int(signal.SIGKILL), 1)[1])
+
+
+class Shown(unittest.TestCase):
+    """What the driver prints of ranks, without Ray."""
+
+    def setUp(self):
+        self.driver, self.shown = main.Driver({}), []
+        self.addCleanup(setattr, main, "write", main.write)
+        main.write = lambda data: data and self.shown.append(data)
+
+    def test_a_progress_bar_is_shown_while_it_moves(self):
+        async def bar():
+            self.driver.loop = asyncio.get_running_loop()
+            for number in range(20):
+                self.driver.take(0, b"\r%d" % number)
+                await asyncio.sleep(main.LATE / 4)
+            before = len(self.shown)
+            self.driver.take(0, b"end\n")
+            await asyncio.sleep(2 * main.LATE)
+            return before
+
+        self.assertGreater(asyncio.run(bar()), 1)
+        text = b"".join(self.shown)
+        self.assertEqual(text.replace(b"\n[rank 0] ", b"").replace(b"\n[rank 0]+", b""), b"[rank 0]+" + b"".join(b"\r%d" % number for number in range(20)) + b"end\n")
+
+    def test_all_nodes_are_waited_for(self):
+        async def begin():
+            free = asyncio.get_running_loop().create_future()
+            begun = asyncio.ensure_future(self.driver.reserved(self.now(7), free, self.now(None)))
+            await asyncio.sleep(0.3)
+            self.assertFalse(begun.done())
+            free.set_result(None)
+            return await begun
+
+        self.driver.names, self.driver.answer = ["a-0", "a-1", "a-2"], lambda i, ref: ref
+        self.addCleanup(setattr, main, "WAITS", main.WAITS)
+        main.WAITS = 0.1
+        self.assertEqual(asyncio.run(begin()), [7, None, None])
+        self.assertEqual(self.shown, [b"rayctl: waiting for the CPUs and GPUs of the node a-1\n"])
+
+    def test_a_node_that_refuses_is_no_node_that_is_waited_for(self):
+        async def begin():
+            await self.driver.reserved(self.now(7), self.fails(), asyncio.get_running_loop().create_future())
+
+        self.driver.names, self.driver.answer = ["a-0", "a-1", "a-2"], lambda i, ref: ref
+        with self.assertRaisesRegex(main.Refused, "no"):
+            asyncio.run(begin())
+        self.assertEqual(self.shown, [])
+
+    async def now(self, value):
+        return value
+
+    async def fails(self):
+        raise main.Refused("no")
 
 
 @unittest.skipUnless(sys.platform == "linux", "orphans are only inherited on Linux")
