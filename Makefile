@@ -154,7 +154,7 @@ REST := $(call one_of, \
 	TestElasticFaults TestFaults/ControllerAwayAtStart TestFaults/NodeIsDown TestFaults/UnreadableToken TestEarly/WorkerNodeDies TestEarly/HeadsNodeDies \
 	TestPartitions/InsideJob TestPartitions/NodeFails TestIdentity/NodeFailed TestSlurm/AllNodes TestSlurm/Work \
 	TestBusyAPIServer TestPolicies TestNetworkPolicies TestSiteRules TestGitLab TestRayJobsFlags TestSignalsWithoutTerminal TestSlurmExamples \
-	TestNameServiceAway \
+	TestNameServiceAway TestSnapshot \
 	TestFaults/NodesLost/SlurmdHangs TestFaults/NodesLost/NodesReplaced TestElastic/HeadsNodeDies TestNetwork/Partitions TestCIKilled/GitHub/starting TestCIKilled/GitHub/uncommitted TestCIKilled/GitHub/draining \
 	TestKueue TestNamespaceDeleted TestJobRefused TestBatchScheduler/Conformance \
 	TestUnreadGPUs TestExternalOldRay TestRayVersions TestFlood TestKillKeeperWhileStarting TestElasticNodesFail TestElasticNodesLost TestScale \
@@ -173,7 +173,7 @@ race: ## the race detector on all tests that need no real system
 	CGO_ENABLED=1 $(GO) test -vet=off -race -short $$($(GO) list ./... | grep -vE '$(NOT_RACED)')
 
 .PHONY: test
-test: $(GORELEASER) $(CYCLONEDX) $(MYPY)/bin/mypy ## everything, on real systems; installs what it needs into caches outside the repository
+test: $(MYPY)/bin/mypy ## everything, on real systems; installs what it needs into caches outside the repository
 	scripts/prepare.sh test
 	$(GO) vet -tags matrix ./...
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/rayctl
@@ -191,7 +191,7 @@ test-in-kubernetes: # of `make test`
 	$(GO) run ./test/kubetest/cmd run -- $(GO) test $(SELECT) -timeout 75m $(IN_KUBERNETES)
 
 .PHONY: test-times
-test-times: $(GORELEASER) $(CYCLONEDX) ## the long tests of `make test`, and a table of where their minutes go, waiting against processor (TESTS='-p 1 ./slurm')
+test-times: ## the long tests of `make test`, and a table of where their minutes go, waiting against processor (TESTS='-p 1 ./slurm')
 	scripts/prepare.sh test
 	$(GO) run ./test/kubetest/cmd build
 	$(GO) run ./test/kubetest/cmd run -- $(GO) run ./test/times -- $(GO) test -json -count 1 -timeout 85m $(or $(TESTS),$(SELECT) -p 2 $(LONGEST) $(IN_KUBERNETES))

@@ -31,9 +31,7 @@ func TestSnapshot(t *testing.T) {
 	}
 	t.Run("deb", s.testDeb)
 	t.Run("rpm", s.testRPM)
-	for _, version := range []string{"3.8", "3.13"} {
-		t.Run("wheel in Python "+version, func(t *testing.T) { s.testWheel(t, version) })
-	}
+	t.Run("wheels", s.testWheels)
 }
 
 // testChecksums: checksums.txt has all files of the release, as they are.

@@ -22,6 +22,23 @@ func (s snapshot) wheel(t *testing.T, of target) string {
 	return found[0]
 }
 
+// TestWheel makes this machine's wheel as a release does, without goreleaser, which takes longer to build than the rest of CI's programs together.
+func TestWheel(t *testing.T) {
+	needs.RealSystem(t)
+	s := snapshot{dir: t.TempDir(), version: "1.2.3-snapshot.1700000000.gabcdef0"}
+	binary := filepath.Join(t.TempDir(), "rayctl")
+	run(t, []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-ldflags", "-s -w -X "+module+"/cmd.Version=v"+s.version, "-o", binary, "./cmd/rayctl")
+	run(t, nil, "python3", "scripts/wheel.py", binary, here.String(), s.version, "1700000000", s.dir)
+	s.wheel(t, here)
+	s.testWheels(t)
+}
+
+func (s snapshot) testWheels(t *testing.T) {
+	for _, version := range []string{"3.8", "3.13"} {
+		t.Run("in Python "+version, func(t *testing.T) { s.testWheel(t, version) })
+	}
+}
+
 // testWheel installs rayctl from the wheels in dist as README.md says: pip takes this machine's. It uses both the program and the module, which calls it.
 func (s snapshot) testWheel(t *testing.T, version string) {
 	python := needs.FindPython(t.Context(), version)
