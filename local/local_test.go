@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,12 +15,14 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/local/localspec"
 	"github.com/rayctl/rayctl/local/proc"
@@ -315,16 +319,22 @@ func TestNothingStaysWithoutCommit(t *testing.T) {
 	}
 }
 
+// TestStuckKeeper: a keeper that does not answer is killed, and the supervisors save what it has not read of the output.
 func TestStuckKeeper(t *testing.T) {
 	pace.Parallel(t)
 	state := t.TempDir()
 	l := at(t, state)
 	t.Cleanup(func() { terminate(t, l, "stuck") })
-	if _, err := l.Launch(within(t), oneNode(t, "stuck", ""), launcher.Payload{}); err != nil {
+	dir := t.TempDir()
+	s := oneNode(t, "stuck", fmt.Sprintf("cd %s; until test -e print; do sleep 0.1; done; echo not read; touch printed; exec sleep 3600", dir))
+	if _, err := l.Launch(within(t), s, launcher.Payload{}); err != nil {
 		t.Fatal(err)
 	}
 	var dirs []string
-	until(t, l, "stuck", func(launcher.Status) bool { dirs = nodeDirs(t, state, "stuck"); return len(dirs) > 0 })
+	until(t, l, "stuck", func(s launcher.Status) bool {
+		dirs = nodeDirs(t, state, "stuck")
+		return len(dirs) > 0 && s.Job != nil && s.Job.State == runstate.JobRunning
+	})
 	stuck := 0
 	for _, p := range processes(t, state, "stuck") {
 		if strings.Contains(proc.CommandLine(p), "keeper.pyz keeper") {
@@ -337,11 +347,29 @@ func TestStuckKeeper(t *testing.T) {
 	if stuck != 1 || len(dirs) != 1 {
 		t.Fatalf("%d keepers were stopped, of nodes in %q", stuck, dirs)
 	}
+	if err := os.WriteFile(filepath.Join(dir, "print"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for ctx := within(t); ; sleep.For(ctx, 100*time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(dir, "printed")); err == nil {
+			break
+		} else if ctx.Err() != nil {
+			t.Fatal("the driver does not print")
+		}
+	}
 	terminate(t, l, "stuck")
 	nothingLeft(t, state, "stuck", dirs...)
 	r, err := l.Result(within(t), "stuck")
 	if err != nil || r.Exit.Cause != "down" {
-		t.Errorf("result: %+v, %v", r, err)
+		t.Fatalf("result: %+v, %v", r, err)
+	}
+	log, err := r.OpenLog(within(t), 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	if out, err := io.ReadAll(log); err != nil || !strings.HasSuffix(string(out), "not read\n") || len(r.Log.Missing) > 0 {
+		t.Errorf("what the keeper did not read: %q, %v, %+v", out, err, r.Log)
 	}
 }
 

@@ -7,11 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 
 	keeperzip "github.com/rayctl/rayctl/keeper"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/local/proc"
 )
 
@@ -103,10 +105,21 @@ func (c *cluster) sweep(ctx context.Context) error {
 	return nil
 }
 
-// kill ends the keeper and all it started at once, without asking.
-func (c *cluster) kill(ctx context.Context) error {
+// killKeeper ends the keeper alone, without asking. If the kernel does not end it, all that it started is killed with it.
+func (c *cluster) killKeeper(ctx context.Context, st *runstate.State) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deathLimit)
 	defer cancel()
+	soon, cancelSoon := context.WithTimeout(ctx, patience)
+	defer cancelSoon()
+	if st.Keeper.PID > 0 && proc.Alive(st.Keeper.PID, st.Keeper.StartTime) {
+		_ = syscall.Kill(st.Keeper.PID, syscall.SIGKILL) // an error is ignored: the next look shows whether it is gone
+	}
+	for soon.Err() == nil {
+		if !proc.Alive(st.Keeper.PID, st.Keeper.StartTime) {
+			return nil
+		}
+		sleep.For(soon, lookEvery)
+	}
 	_, err := proc.Kill(ctx, c.run.Markers())
 	return err
 }

@@ -82,16 +82,18 @@ func (c *cluster) end(ctx context.Context, st *runstate.State, end launcher.End)
 	return c.force(ctx, end, "the keeper did not end in time")
 }
 
-// force ends the cluster without its keeper, if the cluster still exists.
+// force ends the cluster without its keeper, if the cluster still exists. The supervisors outlive the keeper: they end Ray, and save what is not saved yet of the
+// output of the driver and of submitted jobs.
 func (c *cluster) force(ctx context.Context, end launcher.End, why string) error {
 	if ctx.Err() != nil {
 		return interrupted(ctx, c.run.Name)
 	}
-	if how, _, err := c.run.Life(); err != nil || how != living {
+	how, st, err := c.run.Life()
+	if err != nil || how != living {
 		return err
 	}
-	c.l.log.Warn("killing the cluster", "cluster", c.run.Name, "reason", why)
-	if err := c.kill(ctx); err != nil {
+	c.l.log.Warn("killing the keeper", "cluster", c.run.Name, "reason", why)
+	if err := c.killKeeper(ctx, st); err != nil {
 		return err
 	}
 	message := why + "; it was killed"
