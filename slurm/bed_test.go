@@ -192,7 +192,7 @@ func (b *bed) config(t *testing.T) conformance.Config {
 			"early head": "TestEarly/Queued", "prepare fails": "TestEarly/PrepareFails", "queue limit": "TestSlurm/Queue",
 			// The keeper's and Ray's, which are the same on local.
 			"runtime environment that fails": "local", "dashboard frozen for a minute": "local", "interrupt twice": "TestCtrlCTwice", "idle": "local", "end on disconnect": "local",
-			"prepare is interrupted": "local", "prepare hangs": "local", "prepare, then the driver": "local", "drivers that fail, and restarts": "local",
+			"prepare is interrupted": "local", "prepare hangs": "local", "prepare, then the driver": "local", "drivers that fail, and restarts": "local", "driver that fails because its node is lost": "local",
 			"clients killed after the commit": "local", "interrupt with a checkpoint": "local",
 			"two clusters side by side": "local", "setup fails": "local", "detach, then logs, status and result": "local",
 			"elastic group":     "TestElastic/Queued",

@@ -18,6 +18,7 @@ func TestLines(t *testing.T) {
 		{Args: "advise --nodes 16 --tightly-coupled --bare-metal", Out: "control plane    slurm\n", Err: "next: `rayctl init torchrun --launcher slurm --set nodes=16 --set gpus=8`; `rayctl run --set workers.trainer.cpus=0 --set slurm.exclusive=true`\n"},
 		{Args: "advise --nodes 16 --tightly-coupled --bare-metal --long-lived-services", Out: "partition nodes: Slurm pool + K8s pool"},
 		{Args: "advise --nodes 8 --tightly-coupled -o json", Out: `"gangRequired": true`, JSON: true},
+		{Args: "advise --nodes 8 --python-native -o json", Out: "\"primary\": \"ray\",\n  \"addon\": \"KubeRay on kubernetes\",\n  \"hybrid\": \"\",\n  \"gangRequired\": false,\n", JSON: true},
 		{Args: "advise --nodes 8 --tightly-coupled --python-native --edge", Out: "against its own rule", Err: "next"},
 		{Args: "advise --nodes 0", Code: runstate.CodeUsage, Err: "--nodes: 0 is not valid"},
 		{Args: "advise", Code: runstate.CodeUsage, Err: "there is nothing to go by: give --nodes, --gpus and what is true of --tightly-coupled, "},

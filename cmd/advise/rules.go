@@ -41,7 +41,7 @@ type Advice struct {
 	Needs
 	Primary      string   `json:"primary"`
 	Addon        string   `json:"addon"`
-	Hybrid       string   `json:"hybrid,omitempty"`
+	Hybrid       string   `json:"hybrid"`
 	GangRequired bool     `json:"gangRequired"` // a scheduler must start all nodes of a job or none
 	Launcher     string   `json:"launcher"`     // of rayctl
 	Reasons      []string `json:"reasons"`

@@ -32,8 +32,8 @@ class Head(http.server.BaseHTTPRequestHandler):
         if path == "/api/version":
             self.answer({"ray_version": "2.60.0", "session_name": world.session})
         elif path == "/api/v0/nodes":
-            rows = [{"node_id": "h", "state": "ALIVE", "is_head_node": True}, {"node_id": "w", "state": "ALIVE"}]
-            self.answer({"data": {"result": {"result": rows if world.complete else rows[:1]}}})
+            rows = [{"node_id": "h", "state": "ALIVE", "is_head_node": True}] + (world.workers if world.complete else [])
+            self.answer({"data": {"result": {"result": rows}}})
         elif path == "/api/jobs/" and world.lists:
             self.answer([dict(job, submission_id=name) for name, job in world.known.items()])
         elif path.startswith("/api/jobs/"):
@@ -98,6 +98,7 @@ class Rig(unittest.TestCase):
         self.head = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Head)
         self.head.daemon_threads = True
         self.head.known, self.head.submissions, self.head.session, self.head.complete = {}, [], "session_1", True
+        self.head.workers = [{"node_id": "w", "state": "ALIVE"}]
         self.head.away = False  # the head has no pod
         self.head.asked = 0
         self.head.lists, self.head.logs = False, {}  # whether it lists its jobs, and their logs by name; of the others it is `log`

@@ -104,6 +104,7 @@ func scenarios() []scenario {
 		{"warned of the end", whole, warned},
 		{"exit code 0, output byte for byte, and what is left", versions, exitZero},
 		{"drivers that fail, and restarts", check, driverRestarts},
+		{"driver that fails because its node is lost", whole, failsWithItsNode},
 		{"runtime environment that fails", whole, noRuntimeEnv},
 		{"one name, many launches, unlike groups", check, oneName},
 		{"two clusters side by side", whole, sideBySide},

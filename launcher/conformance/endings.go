@@ -188,6 +188,37 @@ exec `+python("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"))
 	}
 }
 
+// needsNodeProgram has an actor on the worker node b, which ends the node's raylet in the first attempt: then the driver fails.
+const needsNodeProgram = `import os, signal, ray
+ray.init(log_to_driver=False, logging_level="ERROR")
+@ray.remote(num_cpus=0, resources={"b": 0.1}, max_restarts=0)
+class OnNode:
+    def work(self, end):
+        pid = os.getpid()
+        while end and open("/proc/%d/comm" % pid).read() != "raylet\n":
+            pid = int(open("/proc/%d/stat" % pid).read().rpartition(")")[2].split()[1])
+        if end:
+            os.kill(pid, signal.SIGKILL)
+            signal.pause()
+        return "works"
+again = os.environ["RAYCTL_ATTEMPT"] != "1"
+print(ray.get(OnNode.remote().work.remote(not again)), "because", os.environ.get("RAYCTL_RESTART_REASON"))
+`
+
+// failsWithItsNode: it is the loss of the node, and not the driver's fault.
+func failsWithItsNode(t *testing.T, s *suite) {
+	sp := s.named(t, s.TwoGroups(), "exec "+python(needsNodeProgram))
+	sp.Job.Restarts.NodeFailure = 1
+	oc, out := s.run(t, sp, launcher.RunOptions{})
+	wantExit(t, oc.Receipt.Exit, "driver", "succeeded", 0)
+	if !strings.HasSuffix(out, "works because lost\n") {
+		t.Errorf("output %q", out)
+	}
+	if a := oc.Receipt.Attempts; len(a) != 2 || a[0].Cause != runstate.CauseLost || !strings.HasPrefix(a[0].Message, "the driver exited with code 1, after node ") || !strings.HasSuffix(a[0].Message, " was lost") {
+		t.Errorf("attempts: %s", mustJSON(t, a))
+	}
+}
+
 func setupFails(t *testing.T, s *suite) {
 	sp := s.spec(t, "echo never")
 	sp.Setup = "echo the licence server is away >&2\nfalse"

@@ -306,7 +306,8 @@ type Job struct {
 type Restarts struct {
 	// Driver counts attempts ended by a driver's own exit code other than 0. Default: 0.
 	Driver units.Count `json:"driver,omitempty"`
-	// NodeFailure counts attempts ended by a lost node, pod or head. Default: 0.
+	// NodeFailure counts attempts ended by a lost head, node or pod, and by a driver that fails because a node was lost (within 5 minutes, or while the node is
+	// missing). Default: 0.
 	NodeFailure units.Count `json:"nodeFailure,omitempty"`
 	// Preempted counts attempts ended by the scheduler's preemption, requeue or eviction. Default: unlimited.
 	Preempted *units.Count `json:"preempted,omitempty"`

@@ -42,8 +42,9 @@ from rayctl_keeper.run.limits.timelimit import TimeLimit
 from rayctl_keeper.run.limits.waiting import POLL, TOLD, Waiting
 from rayctl_keeper.run.resume import Resumption
 from rayctl_keeper.state.exits import AttemptLost, Detached, End, Leaving, driver_end
-from rayctl_keeper.state.model import Cause, Event, JobState, Phase
+from rayctl_keeper.state.model import RESTARTS, Cause, Event, JobState, Phase
 
+NOTICED = 25.0  # seconds: Ray's health check fails five times, 3 s apart (health_check_failure_threshold, health_check_period_ms of Ray 2.60)
 OUTPUTS, HURRIED = 20.0, 2.0  # seconds for the output of submitted jobs at the end, and at one that is not to wait
 
 
@@ -299,10 +300,35 @@ class Keeper:
             self.driver.await_end(REAPED)
             self.driver.collect(reachable=True)
             rankend.tell(self.orders["job"], end, self.driver_log)
+            self.blame_lost_node(end)
             if end.driver is None or end.driver[0] == 0 or not self.attempts.left("driver"):
                 raise end
             self.attempts.use("driver")
             self.attempts.next(Cause.DRIVER_FAILED, end.message, end.driver[0])
+
+    def blame_lost_node(self, end):
+        """A driver that fails because one of its nodes was lost has not failed by itself. Raises AttemptLost where job.restarts has an attempt for that."""
+        if end.driver is None or end.driver[0] == 0 or rayjob.has_ranks(self.orders["job"]):
+            return
+        # Connections to a machine break long before Ray counts it as lost. Where no supervisor of ours tells, Ray gets the time that its health check needs.
+        until = time.monotonic() + (NOTICED if self.nodes.external and self.attempts.left("nodeFailure") else 0.0)
+        lost = self.look_for_loss()
+        while not lost and time.monotonic() < until and self.mail.asked is None:
+            self.waiting.rest(1.0)
+            lost = self.look_for_loss()
+        if lost:
+            sentence, cause = lost
+            end.message += ", after " + sentence
+            if self.attempts.left(RESTARTS[cause]):
+                raise AttemptLost(end.message, cause)
+
+    def look_for_loss(self):
+        """The node that was lost lately, after a look at Ray's nodes, if Ray answers."""
+        try:
+            self.gang.changes(self.gang.listed(self.head.dashboard, ANSWERS))
+        except (Refused, Unreachable) as error:
+            self.log("looking for lost nodes: %s" % error)
+        return self.gang.lost_lately()
 
     def keep(self):
         """A cluster without a job: until somebody or a limit ends it."""

@@ -2,7 +2,7 @@
 
 import time
 
-from rayctl_keeper.node.groups.members import allocation_id, joined_allocation
+from rayctl_keeper.node.groups.members import allocation_id, joined_allocation, most
 from rayctl_keeper.ray.dashboard import Unreachable, version_tuple
 from rayctl_keeper.run.allocations.allocations import held
 from rayctl_keeper.run.allocations.nodeallocations import joined
@@ -11,6 +11,8 @@ from rayctl_keeper.state.model import STARTED_AGAIN, Cause, Event, NodeState
 
 
 SILENT = 10.0  # seconds after Ray has lost a node within which a running supervisor reports it
+LATELY = 300.0  # seconds after the loss of a node within which a driver that fails is taken to fail because of it
+PREEMPTED = "Terminated due to preemption"  # the beginning of state_message in Ray 2.60 (AUTOSCALER_DRAIN_PREEMPTED)
 OTHERS = {"slot": "the job that holds the queue's slot"}  # children that are no supervisors
 
 
@@ -31,6 +33,7 @@ class Gang:
         self.seen = {}  # node name -> Ray's ids of all nodes that had it
         self.told = {}  # node name -> what its supervisor reported last while the node was ALIVE
         self.mute = {}  # node name -> since when Ray has lost it without a report of its supervisor
+        self.losses = {}  # name of a required node -> when it was lost since the gang was complete, and the message
         self.rows = []  # of an external cluster: (group, Ray's row) of all nodes, also of those that have ended
 
     def resume(self, session):
@@ -163,9 +166,25 @@ class Gang:
             state, node_id = before.get(node["name"], (NodeState.ALIVE, ""))
             if state != node["state"]:
                 self.state.note(Event.NODE, node["state"], node["name"], node["message"])
+                if node["state"] == NodeState.DEAD:
+                    self.lost(node)
             elif node_id and node["nodeId"] and node_id != node["nodeId"]:
                 # Its supervisor was faster than Ray's health check.
                 self.state.note(Event.NODE, node["state"], node["name"], STARTED_AGAIN + (": " + node["message"] if node["message"] else ""))
+                self.lost(node)
+
+    def lost(self, node):
+        """What runs on a node is gone. Nodes of an elastic group come and go: a driver that uses one has to bear that."""
+        if not any(g["name"] == node["group"] and most(g) > g["count"] for g in self.orders["groups"]):
+            self.losses[node["name"]] = (time.monotonic(), node["message"])
+
+    def lost_lately(self):
+        """The required node that was lost last, if that may be why the driver has failed: a sentence about it, and the cause that it is for an attempt. None: there is none."""
+        name, (when, message) = max(self.losses.items(), key=lambda loss: loss[1], default=("", (0.0, "")))
+        if not name or time.monotonic() > when + LATELY and self.row(name).get("state") != NodeState.DEAD:
+            return None
+        preempted = message.startswith(PREEMPTED)
+        return ("node %s was taken away" if preempted else "node %s was lost") % name, Cause.PREEMPTED if preempted else Cause.LOST
 
     def child_ended(self, name, code):
         """A supervisor or the step ended unexpectedly. Raises AttemptLost where the cluster cannot go on."""
@@ -174,6 +193,7 @@ class Gang:
         self.dead[name] = message
         self.state.change(nodes=[dict(n, state=NodeState.DEAD, message=message) if n["name"] == name else n for n in self.state.doc["nodes"]])
         self.state.note(Event.NODE, NodeState.DEAD, name, message)
+        self.losses[name] = (time.monotonic(), message)
         if not self.complete or member is None or member.head:
             raise AttemptLost(message)
 
