@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/rayctl/rayctl/cmd/app/sizes"
+	"github.com/rayctl/rayctl/cmd/config"
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/dashboardclient/pack"
 	"github.com/rayctl/rayctl/launcher"
@@ -208,6 +209,24 @@ func (a *App) checkSent(j *spec.Job, onlyHere bool) error {
 	}
 	a.warnScript(j)
 	return a.checkScript(j, onlyHere)
+}
+
+// CheckRun refuses a run whose command, files or sizes cannot be right, before anything is begun for it. It sets where the job begins. command: that of the command
+// line, if it has one.
+func (a *App) CheckRun(c *config.Loaded, command []string) error {
+	if err := StartHere(&c.Spec.Job, c.Spec); err != nil {
+		return err
+	}
+	if err := CheckProgram(command, &c.Spec.Job); err != nil {
+		return err
+	}
+	if err := CheckCommand(c, command); err != nil {
+		return err
+	}
+	if err := a.CheckLaunched(c.Spec); err != nil {
+		return err
+	}
+	return CheckSizes(c.Spec)
 }
 
 // CheckSizes refuses a job that wants more nodes or GPUs than the cluster file has, or that breaks a rule of its template.

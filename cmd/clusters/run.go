@@ -254,19 +254,7 @@ func loadRun(a *app.App, o *runOptions) (*config.Loaded, launcher.Launcher, erro
 	if err := c.ReadJobFiles(false); err != nil {
 		return nil, nil, err
 	}
-	if err := app.StartHere(&c.Spec.Job, c.Spec); err != nil {
-		return nil, nil, err
-	}
-	if err := app.CheckProgram(o.command, &c.Spec.Job); err != nil {
-		return nil, nil, err
-	}
-	if err := app.CheckCommand(c, o.command); err != nil {
-		return nil, nil, err
-	}
-	if err := a.CheckLaunched(c.Spec); err != nil {
-		return nil, nil, err
-	}
-	if err := app.CheckSizes(c.Spec); err != nil {
+	if err := a.CheckRun(c, o.command); err != nil {
 		return nil, nil, err
 	}
 	if o.config.ExactName() == "" {

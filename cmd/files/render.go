@@ -95,16 +95,18 @@ func runValidate(a *app.App, o *renderOptions) error {
 		if err := spec.RequireEntrypoint(c.Spec, "run"); err != nil {
 			return err
 		}
-		if err := app.CheckSizes(c.Spec); err != nil {
+		if err := a.CheckRun(c, o.command); err != nil {
 			return err
 		}
-	} else if err := app.CheckTemplate(c.Spec); err != nil {
-		return err
+	} else {
+		if err := app.CheckTemplate(c.Spec); err != nil {
+			return err
+		}
+		if err := a.CheckLaunched(c.Spec); err != nil {
+			return err
+		}
 	}
 	if _, err := config.ReadSecrets(c.Spec, a.Getenv); err != nil {
-		return err
-	}
-	if err := a.CheckLaunched(c.Spec); err != nil {
 		return err
 	}
 	if _, err := rendered(a, o, c); err != nil {

@@ -24,7 +24,7 @@ func TestLines(t *testing.T) {
 	}
 	with := func() launcher.Launcher { return (&apptest.Launcher{Results: left}).With("dev", "old") }
 	one := map[string]string{"a": "text"}
-	file := map[string]string{"rayctl.yaml": "name: filed\njob: {entrypoint: python a.py}\n"}
+	file := map[string]string{"rayctl.yaml": "name: filed\njob: {entrypoint: python a.py}\n", "a.py": ""}
 	script := map[string]string{"x.sbatch": "#!/bin/bash\n#SBATCH -N 2\n#SBATCH -o %j.out\nexport HF_TOKEN=hf_s3cret LR=0.1\nsrun ray start --head &\npython a.py --lr $LR\n"}
 	mine := func(version, file string) map[string]string {
 		return map[string]string{"mine/template.yaml": "version: " + version + "\ntitle: ours\nfor: us\nparameters: [{name: nodes, type: int, default: 2, help: h}]\nnext: [{say: look at it}]\n", "mine/rayctl.yaml.tmpl": file}
@@ -146,6 +146,8 @@ func TestLines(t *testing.T) {
 			Err: "workers.w.shm is ignored: /dev/shm is the machine's; objectStoreMemory is the size of Ray's object store\nhead.cpus is ignored: a head beside workers"},
 		{Args: "validate", Files: map[string]string{"rayctl.yaml": "job: {entrypoint: bash train.sh, workingDir: .}\nworkers: [{name: w, replicas: 4, gpus: 8}]", "train.sh": "python -m verl.trainer.main_ppo trainer.nnodes=8\n"},
 			Code: runstate.CodeSpec, Err: "train.sh has trainer.nnodes 8, and the cluster file has at most 4 nodes with GPUs: make them equal"},
+		{Args: "validate -- python nosuch.py", Code: runstate.CodeSpec, Err: "there is no file nosuch.py in "},
+		{Args: "validate --each-node=2 -- true", Code: runstate.CodeSpec, Err: "has 1 CPU for 2 processes"},
 		{Args: "validate --up --name a", Err: "Valid; it would start on this machine (default launcher)"},
 		{Args: "validate", Code: runstate.CodeSpec, Err: "there is no command to run"},
 		{Args: "validate", Files: map[string]string{"rayctl.yaml": "nosuch: 1"}, Code: runstate.CodeSpec, Err: `rayctl.yaml:1: unknown key "nosuch"`},
