@@ -38,7 +38,8 @@ var recipes = []recipe{
 	{"openrlhf", []string{"--actor.num_nodes 3", "--actor.num_gpus_per_node 4", "--ref.num_nodes 3", "--vllm.num_engines 6"},
 		[]string{"--ckpt.load_enable", "--ckpt.path /out/checkpoints"}, [2]string{"--ckpt.load_enable", "--ckpt.load"}, ""},
 	{"nemo-rl", []string{"cluster.num_nodes=3", "cluster.gpus_per_node=4"}, []string{"checkpointing.checkpoint_dir=/out/checkpoints"}, [2]string{"checkpoint_must_save_by", "must_save_by"}, ""},
-	{"skyrl", []string{"trainer.placement.policy_num_nodes=3", "trainer.placement.policy_num_gpus_per_node=4", "generator.inference_engine.num_engines=6"},
+	{"skyrl", []string{"trainer.placement.policy_num_nodes=3", "trainer.placement.policy_num_gpus_per_node=4", "generator.inference_engine.num_engines=6",
+		"--project /shared/SkyRL"}, // Ray starts the actors with the same `uv run`, elsewhere
 		[]string{"trainer.resume_mode=latest", "trainer.ckpt_path=/out/checkpoints"}, [2]string{"policy_num_nodes", "policy_nodes"}, ""},
 	{"slime", []string{"--actor-num-nodes 3", "--actor-num-gpus-per-node 4"}, []string{"--load /out/checkpoints", "--save /out/checkpoints"}, [2]string{"--actor-num-nodes", "--actor-nodes"}, ""},
 	{"miles", []string{"--actor-num-nodes 3", "--actor-num-gpus-per-node 4"}, []string{"--load /out/checkpoints", "--save /out/checkpoints"}, [2]string{"--save-interval", "--save-every"}, ""},
