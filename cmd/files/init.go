@@ -284,5 +284,5 @@ func (o *initOptions) below(command string) string {
 
 // isPath reports whether the argument is a directory of a team's templates and not the name of one of rayctl's.
 func isPath(name string) bool {
-	return strings.HasPrefix(name, ".") || strings.ContainsRune(name, filepath.Separator)
+	return strings.HasPrefix(name, ".") || strings.ContainsRune(name, filepath.Separator) || workloads.IsAddress(name)
 }

@@ -16,7 +16,8 @@ type cluster struct {
 type node struct {
 	// KubeRay adds to the cluster's kuberay section for these nodes.
 	KubeRay *Group `json:"kuberay,omitempty"`
-	// Patch is a strategic merge patch on these nodes' pod template, as `kubectl patch` takes it. KubeRay only.
+	// Patch is a strategic merge patch on these nodes' pod template, as `kubectl patch` takes it. Ray's container is ray-worker, and ray-head in a head that is on no
+	// group. KubeRay only.
 	Patch spec.Object `json:"patch,omitempty"`
 }
 

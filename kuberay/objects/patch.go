@@ -17,7 +17,34 @@ import (
 
 // patchedTemplate applies a group's own patch, as `kubectl patch` does: lists of containers and volumes merge by name.
 func patchedTemplate(t *corev1.PodTemplateSpec, g spec.NodeGroup) (*corev1.PodTemplateSpec, error) {
-	return mergedTemplate(t, kuberayspec.Patch(g.Sections), "the patch of "+g.Name)
+	where, changes := "the patch of "+g.Name, kuberayspec.Patch(g.Sections)
+	if rayContainer(t).Name == headContainer {
+		var err error
+		if changes, err = ofHead(changes); err != nil {
+			return nil, badPatch(where, err)
+		}
+	}
+	return mergedTemplate(t, changes, where)
+}
+
+// ofHead is a group's patch for the head's pod, which has it where the head is on the group (head.on): what it changes of the workers' container is for the head's.
+func ofHead(changes spec.Object) (spec.Object, error) {
+	text, err := json.Marshal(changes)
+	if err != nil {
+		return nil, err
+	}
+	var out spec.Object
+	if err := json.Unmarshal(text, &out); err != nil {
+		return nil, err
+	}
+	of, _ := out["spec"].(map[string]any)
+	containers, _ := of["containers"].([]any)
+	for _, c := range containers {
+		if c, is := c.(map[string]any); is && c["name"] == workerContainer {
+			c["name"] = headContainer
+		}
+	}
+	return out, nil
 }
 
 // patchedHelper applies kuberay.keeperPatch to the pod of keeper or record. What the pod is found by, and what it runs, is out of its reach.

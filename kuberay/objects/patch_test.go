@@ -81,3 +81,17 @@ func TestKeeperPatch(t *testing.T) {
 		t.Errorf("the keeper's processors: %s", cpu.String())
 	}
 }
+
+// TestPatchOfHeadsGroup: the patch of the group that the head is on names the container of the workers, and changes that of the head, too.
+func TestPatchOfHeadsGroup(t *testing.T) {
+	rc, err := planOf(t, smallFile+"head: {on: w}\nworkers: [{name: w, replicas: 2, patch: {spec: {containers: [{name: ray-worker, securityContext: {capabilities: {add: [IPC_LOCK]}}}]}}}]\n", true).RayCluster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, template := range []*corev1.PodTemplateSpec{&rc.Spec.HeadGroupSpec.Template, &rc.Spec.WorkerGroupSpecs[0].Template} {
+		c := template.Spec.Containers
+		if len(c) != 1 || len(c[0].SecurityContext.Capabilities.Add) != 1 || c[0].SecurityContext.Capabilities.Add[0] != "IPC_LOCK" {
+			t.Errorf("the containers are %+v", c)
+		}
+	}
+}

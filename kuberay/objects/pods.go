@@ -28,6 +28,9 @@ const (
 
 	healthPath = "/api/healthz"
 
+	// Ray's containers, by which a patch names them.
+	headContainer, workerContainer = "ray-head", "ray-worker"
+
 	// The time that a pod has between SIGTERM and SIGKILL. At SIGTERM Ray drains the node: an idle node needs 2 s for that; a node whose driver was just
 	// stopped uses all the time that it has. The nodes of a run do not drain, see env.
 	jobGrace   = time.Second     // for a run without warnings: the keeper has already stopped the driver, with job.grace
@@ -77,9 +80,9 @@ func (p *Plan) staying() map[string]string {
 }
 
 func (p *Plan) rayContainer(g spec.NodeGroup, group string, own kuberayspec.Group) corev1.Container {
-	name := "ray-worker"
+	name := workerContainer
 	if group == HeadGroup {
-		name = "ray-head"
+		name = headContainer
 	}
 	return corev1.Container{
 		Name: name, Image: g.Image, ImagePullPolicy: corev1.PullPolicy(kuberayspec.Of(p.Spec).ImagePullPolicy),

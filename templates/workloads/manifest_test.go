@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -266,6 +267,9 @@ func TestBuiltin(t *testing.T) {
 	for _, one := range all {
 		if one.Group == "" || one.For == "" || one.Framework.Name == "" || len(one.Next) == 0 || len(one.Ran)+len(one.Checked) == 0 || len(one.Sources) == 0 {
 			t.Errorf("%s: group, for, framework, next, evidence or sources are missing", one.Name)
+		}
+		if n := one.Needs; one.Group == "rl" && one.Name != "grpo" && slices.Contains([]string{n.Image, n.Shm, n.Memlock, n.Ulimits, n.Storage}, "") { // grpo runs anywhere
+			t.Errorf("%s: the image, shm, memlock, ulimits or the storage that nodes need are missing: %+v", one.Name, n)
 		}
 		for _, e := range append(one.Ran, one.Checked...) {
 			if !tests[e.Test] {

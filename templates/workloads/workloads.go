@@ -12,6 +12,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -83,6 +84,9 @@ func Open(dir string) (all []*Template, closed func(), err error) {
 		if errors.As(err, &at) {
 			err = at.Err
 		}
+		if IsAddress(dir) {
+			return nil, nil, &Error{File: login.ReplaceAllString(dir, "$1"), Msg: "it is the address of a repository, and init reads directories", Hint: "clone it and name its directory"}
+		}
 		return nil, nil, &Error{File: dir, Msg: "the folder cannot be read: " + err.Error(), Hint: "name a folder with a " + ManifestName}
 	}
 	all, err = at(root.FS(), dir)
@@ -91,6 +95,15 @@ func Open(dir string) (all []*Template, closed func(), err error) {
 	}
 	return all, func() { _ = root.Close() }, nil
 }
+
+// address is how git names repositories of other hosts, and login what may be in it for the host alone.
+var (
+	address = regexp.MustCompile(`^([a-zA-Z][a-zA-Z0-9+.-]*://|[^/@:]+@[^/:]+:)`)
+	login   = regexp.MustCompile(`^([a-zA-Z][a-zA-Z0-9+.-]*://)[^/@]*@`)
+)
+
+// IsAddress reports whether a name is the address of a repository instead of a directory.
+func IsAddress(name string) bool { return address.MatchString(name) }
 
 func at(folder fs.FS, dir string) ([]*Template, error) {
 	if _, err := fs.Lstat(folder, ManifestName); err == nil {

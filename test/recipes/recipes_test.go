@@ -15,7 +15,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -36,7 +38,8 @@ var recipes = []recipe{
 	{"openrlhf", []string{"--actor.num_nodes 3", "--actor.num_gpus_per_node 4", "--ref.num_nodes 3", "--vllm.num_engines 6"},
 		[]string{"--ckpt.load_enable", "--ckpt.path /out/checkpoints"}, [2]string{"--ckpt.load_enable", "--ckpt.load"}, ""},
 	{"nemo-rl", []string{"cluster.num_nodes=3", "cluster.gpus_per_node=4"}, []string{"checkpointing.checkpoint_dir=/out/checkpoints"}, [2]string{"checkpoint_must_save_by", "must_save_by"}, ""},
-	{"skyrl", []string{"trainer.placement.policy_num_nodes=3", "trainer.placement.policy_num_gpus_per_node=4", "generator.inference_engine.num_engines=6"},
+	{"skyrl", []string{"trainer.placement.policy_num_nodes=3", "trainer.placement.policy_num_gpus_per_node=4", "generator.inference_engine.num_engines=6",
+		"--project /shared/SkyRL"}, // Ray starts the actors with the same `uv run`, elsewhere
 		[]string{"trainer.resume_mode=latest", "trainer.ckpt_path=/out/checkpoints"}, [2]string{"policy_num_nodes", "policy_nodes"}, ""},
 	{"slime", []string{"--actor-num-nodes 3", "--actor-num-gpus-per-node 4"}, []string{"--load /out/checkpoints", "--save /out/checkpoints"}, [2]string{"--actor-num-nodes", "--actor-nodes"}, ""},
 	{"miles", []string{"--actor-num-nodes 3", "--actor-num-gpus-per-node 4"}, []string{"--load /out/checkpoints", "--save /out/checkpoints"}, [2]string{"--save-interval", "--save-every"}, ""},
@@ -87,17 +90,109 @@ func TestRecipesUneven(t *testing.T) {
 	}
 }
 
-// TestDeadline: NeMo-RL is told the end as the time since its start, five minutes early; without an end it has none.
+// TestDeadline: NeMo-RL is told the end as a time from now on, 15 minutes early; without an end it has none.
 func TestDeadline(t *testing.T) {
 	dir := files(t, "nemo-rl", "slurm")
 	const option = "checkpointing.checkpoint_must_save_by="
-	for ends, want := range map[string]string{"": `^null$`, "1": `^'00:00:00:00'$`, "4102444800": `^'\d{4,}:\d\d:\d\d:\d\d'$`} {
+	for ends, want := range map[string]string{"": `^null$`, "1": `^'00:00:00:00'$`, "4102444800": `^'\d{4,}:\d\d:\d\d:\d\d'$`,
+		fmt.Sprint(time.Now().Unix() + 900 + 7200): `^'00:0(1:59:\d\d|2:00:00)'$`} {
 		args := driver(t, dir, map[string]string{"RAYCTL_ENDS_AT": ends})
 		i := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, option) })
 		if i < 0 || !regexp.MustCompile(want).MatchString(strings.TrimPrefix(args[i], option)) {
 			t.Errorf("ends at %q: %q, want %s", ends, args, want)
 		}
 	}
+}
+
+// TestDeadlineReached: NeMo-RL ends with 0 when it has saved for the end: then train.sh waits for that end, so that the run does not count as done. Any other end is the driver's.
+func TestDeadlineReached(t *testing.T) {
+	const early = "Timeout has been reached, stopping training early"
+	for _, c := range []struct {
+		name, program string
+		waits         bool
+		code          int
+	}{
+		{"saved for the end", "echo step; echo '" + early + "'", true, 143},
+		{"done", "echo step; echo '" + early + "' >&2", false, 0}, // another program's line
+		{"failed", "echo '" + early + "'; exit 3", false, 3},
+		{"killed", "kill -KILL $$", false, 137},
+		{"told to end", `trap 'echo told; exit 5' TERM; echo "` + running + `"; while :; do sleep 0.1; done`, true, 5},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := files(t, "nemo-rl", "slurm")
+			node := t.TempDir()
+			prepareStand(t, dir, "#!/bin/bash\n"+c.program+"\n")
+			command := exec.Command("bash", "train.sh")
+			command.Dir = dir
+			command.Env = environment(dir, map[string]string{"RAYCTL_ENDS_AT": fmt.Sprint(time.Now().Unix() + 60), "RAYCTL_NODE_DIR": node, "HF_TOKEN": "s3cret", "WANDB_API_KEY": "s3cret"})
+			out := &lines{said: make(chan string, 100)}
+			command.Stdout = out
+			command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			if err := command.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }) // its program, if it was left
+			ended := make(chan struct{})
+			go func() { _ = command.Wait(); close(ended) }()
+			if c.waits {
+				for said := ""; !strings.Contains(said, "its nodes wait for that end") && said != running; {
+					select {
+					case said = <-out.said:
+					case <-ended:
+						t.Fatal("it did not wait")
+					case <-time.After(time.Minute):
+						t.Fatal("it does not say that it waits")
+					}
+				}
+				select {
+				case <-ended:
+					t.Fatal("it did not wait")
+				case <-time.After(300 * time.Millisecond):
+				}
+				_ = command.Process.Signal(syscall.SIGTERM)
+			}
+			select {
+			case <-ended:
+			case <-time.After(time.Minute):
+				t.Fatal("it did not end")
+			}
+			if code := exitCode(command.ProcessState); code != c.code {
+				t.Errorf("it ended with %d, want %d", code, c.code)
+			}
+			if left, err := os.ReadDir(node); err != nil || len(left) > 0 {
+				t.Errorf("left in the node's directory: %v %v", left, err)
+			}
+		})
+	}
+}
+
+// running is what a program prints that waits for a signal.
+const running = "running"
+
+// lines are what a command prints.
+type lines struct {
+	rest string
+	said chan string
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.rest += string(p)
+	for {
+		line, rest, whole := strings.Cut(l.rest, "\n")
+		if !whole {
+			return len(p), nil
+		}
+		l.rest = rest
+		l.said <- line
+	}
+}
+
+// exitCode is that of a shell: 128 and the signal for a killed process.
+func exitCode(state *os.ProcessState) int {
+	if of, is := state.Sys().(syscall.WaitStatus); is && of.Signaled() {
+		return 128 + int(of.Signal())
+	}
+	return state.ExitCode()
 }
 
 // TestRollResume: ROLL, which looks for checkpoints only in the new directory of each start, is given the newest complete one of all starts.
@@ -131,27 +226,43 @@ func TestNoNodeLeft(t *testing.T) {
 	}
 }
 
-// openFiles is what each recipe's setup begins with.
-const openFiles = "ulimit -Sn 65535 || true\n"
+// openFiles is what each recipe's setup begins with, and bigStack what follows where the framework's own containers have it.
+const openFiles, bigStack = "ulimit -Sn 65535 || true\n", "ulimit -Ss 65536 || true "
 
-// written are the variables of each recipe's nodes: all of rayctl.yaml, and of train.sh those of the driver alone.
-var written = map[string]struct{ nodes, driver map[string]string }{
+// written are the variables of each recipe's nodes: all of rayctl.yaml, and of train.sh those of the driver alone, and what its program must not have of the node's.
+var written = map[string]struct {
+	nodes, driver map[string]string
+	without       []string
+	stack         bool
+}{
 	"verl":     {nodes: map[string]string{"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}},
 	"openrlhf": {nodes: map[string]string{"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}},
-	"nemo-rl":  {nodes: map[string]string{"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0", "NRL_VIRTUAL_CLUSTER_MAX_RETRIES": "10"}},
-	"skyrl":    {nodes: map[string]string{"SKYRL_RAY_PG_TIMEOUT_IN_S": "600"}}, // its `uv run` needs Ray's environments of uv
+	"nemo-rl": {
+		nodes:  map[string]string{"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0", "NRL_VIRTUAL_CLUSTER_MAX_RETRIES": "10", "HF_HOME": "/shared/hf"},
+		driver: map[string]string{"RAY_OVERRIDE_JOB_RUNTIME_ENV": "1"},
+		// It gives all of its variables to its actors, also on other nodes.
+		without: []string{"HF_TOKEN", "WANDB_API_KEY", "RAYCTL_NODE_DIR", "CUDA_VISIBLE_DEVICES", "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TMPDIR"},
+	},
+	"skyrl": {
+		nodes:   map[string]string{"SKYRL_RAY_PG_TIMEOUT_IN_S": "600"}, // its `uv run` needs Ray's environments of uv
+		driver:  map[string]string{"WANDB_API_KEY": ofNode},            // it wants to have it itself
+		without: []string{"HF_TOKEN"},
+	},
 	"slime": {
 		nodes:  map[string]string{"SLIME_SCRIPT_EXTERNAL_RAY": "1", "CUDA_DEVICE_MAX_CONNECTIONS": "1", "PYTHONPATH": "/root/Megatron-LM"},
-		driver: map[string]string{"SLIME_HOST_IP": "10.0.0.1"},
+		driver: map[string]string{"SLIME_HOST_IP": "10.0.0.1"}, stack: true,
 	},
 	"miles": {
 		nodes:  map[string]string{"MILES_SCRIPT_EXTERNAL_RAY": "1", "CUDA_DEVICE_MAX_CONNECTIONS": "1", "PYTHONPATH": "/root/Megatron-LM"},
-		driver: map[string]string{"MILES_HOST_IP": "10.0.0.1"},
+		driver: map[string]string{"MILES_HOST_IP": "10.0.0.1"}, stack: true,
 	},
 	"areal":   {},
 	"trinity": {nodes: map[string]string{"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}},
 	"roll":    {nodes: map[string]string{"PYTHONPATH": "/ROLL"}},
 }
+
+// ofNode is the value of each variable of a node that a program may not give to actors on others.
+const ofNode = "of this node"
 
 // TestRecipesEnvironment: each recipe's nodes and driver have the variables and limits that the framework wants: all of them, and no others.
 func TestRecipesEnvironment(t *testing.T) {
@@ -166,8 +277,20 @@ func TestRecipesEnvironment(t *testing.T) {
 			if !maps.Equal(file.Env, want.nodes) || !strings.HasPrefix(file.Setup, openFiles) {
 				t.Errorf("%s on %s has the variables %v and the setup %q, want %v and %q first", r.name, launcher, file.Env, file.Setup, want.nodes, openFiles)
 			}
-			driver(t, dir, nil)
+			if strings.HasPrefix(file.Setup, openFiles+bigStack) != want.stack {
+				t.Errorf("%s on %s has the setup %q; 64 MiB of stack are wanted: %t", r.name, launcher, file.Setup, want.stack)
+			}
+			node := map[string]string{"RAYCTL_NODE_DIR": t.TempDir()}
+			for _, name := range append(slices.Clone(want.without), "WANDB_API_KEY") {
+				node[name] = cmp.Or(node[name], ofNode)
+			}
+			driver(t, dir, node)
 			got := variables(t, dir)
+			for _, name := range want.without {
+				if value, is := got[name]; is {
+					t.Errorf("%s on %s: the driver has %s=%s", r.name, launcher, name, value)
+				}
+			}
 			for name, value := range want.driver {
 				if got[name] != value {
 					t.Errorf("%s on %s: the driver's %s is %q, want %q", r.name, launcher, name, got[name], value)
@@ -184,11 +307,26 @@ func TestPorts(t *testing.T) {
 	}
 }
 
+// TestTokens: a recipe's file names the tokens that were asked for, and no others.
+func TestTokens(t *testing.T) {
+	for _, r := range recipes {
+		for _, launcher := range []string{"slurm", "kuberay"} {
+			for on, want := range map[string][]string{"false": nil, "true": {"HF_TOKEN", "WANDB_API_KEY"}} {
+				file := clusterFile(t, filesWith(t, r.name, "launcher="+launcher, "token="+on, "wandb="+on))
+				if !slices.Equal(file.Secrets, want) {
+					t.Errorf("%s on %s with both switches %s has the secrets %q, want %q", r.name, launcher, on, file.Secrets, want)
+				}
+			}
+		}
+	}
+}
+
 // cluster are keys of a rayctl.yaml.
 type cluster struct {
-	Env   map[string]string
-	Setup string
-	Slurm map[string]any
+	Env     map[string]string
+	Setup   string
+	Secrets []string
+	Slurm   map[string]any
 }
 
 func clusterFile(t *testing.T, dir string) (file cluster) {
@@ -216,19 +354,12 @@ func files(t *testing.T, name, launcher string) string {
 // filesWith writes a template with these parameters; it returns the directory.
 func filesWith(t *testing.T, name string, set ...string) string {
 	t.Helper()
-	all, err := workloads.Builtin()
+	one := template(t, name)
+	values, err := one.Values(set, "my-run")
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(all, func(w *workloads.Template) bool { return w.Name == name })
-	if i < 0 {
-		t.Fatalf("there is no template %s", name)
-	}
-	values, err := all[i].Values(set, "my-run")
-	if err != nil {
-		t.Fatal(err)
-	}
-	written, err := all[i].Files(values)
+	written, err := one.Files(values)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,6 +370,19 @@ func filesWith(t *testing.T, name string, set ...string) string {
 		}
 	}
 	return dir
+}
+
+func template(t *testing.T, name string) *workloads.Template {
+	t.Helper()
+	all, err := workloads.Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := workloads.Named(all, name)
+	if one == nil {
+		t.Fatalf("there is no template %s", name)
+	}
+	return one
 }
 
 // stand is read by bash before train.sh: the directories and files of the image are not here, and python3 and uv write down their arguments.
@@ -317,6 +461,20 @@ func driver(t *testing.T, dir string, env map[string]string) []string {
 	t.Helper()
 	command := exec.Command("bash", "train.sh")
 	command.Dir, command.Env = dir, environment(dir, env)
+	prepareStand(t, dir, program)
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("train.sh: %v\n%s", err, out)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "arguments"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00")
+}
+
+// prepareStand writes the program that stands for python3 and uv, and what bash reads first.
+func prepareStand(t *testing.T, dir, program string) {
+	t.Helper()
 	bin := filepath.Join(dir, "bin")
 	if err := os.MkdirAll(bin, 0o700); err != nil {
 		t.Fatal(err)
@@ -326,14 +484,6 @@ func driver(t *testing.T, dir string, env map[string]string) []string {
 			t.Fatal(err)
 		}
 	}
-	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("train.sh: %v\n%s", err, out)
-	}
-	data, err := os.ReadFile(filepath.Join(dir, "arguments"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00")
 }
 
 // keep writes down a driver's own arguments, or its configuration, for check.sh, which has the framework read them.
@@ -369,7 +519,7 @@ func environment(dir string, more map[string]string) []string {
 var isOption = regexp.MustCompile(`^(--[A-Za-z][A-Za-z0-9._-]*)|^[+~]*([A-Za-z_][A-Za-z0-9_.]*)=`)
 
 // launching are the options of `uv run` and of the framework's program that come before its own.
-var launching = []string{"--isolated", "--extra", "--config"}
+var launching = []string{"--isolated", "--extra", "--project", "--config"}
 
 // unknown are the options among arguments that the framework does not have.
 func unknown(args []string, known map[string]bool) (wrong []string) {
