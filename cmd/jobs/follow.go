@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/terminal"
@@ -18,7 +19,8 @@ import (
 // followed is a job that has ended.
 type followed struct {
 	*dashboardclient.Job
-	notStarted string // why the driver did not start; "" if it did
+	notStarted string        // why the driver did not start; "" if it did
+	waited     time.Duration // until the driver began
 }
 
 // followJob writes a job's output to w until it ends. An interrupt ends only the watching.
@@ -34,11 +36,14 @@ func followJob(ctx context.Context, a *app.App, c *app.Connection, id string, w 
 	if c.Cluster() != nil {
 		go app.TellUnmet(alive, a.UI, c.Cluster().Launcher, c.ID())
 	}
-	waits := ""
+	waits, submitted, waited := "", a.Now(), time.Duration(0)
 	opts.OnStatus = func(j dashboardclient.Job) {
 		if waits = j.WaitsFor(); j.Status == dashboardclient.JobPending {
 			a.UI.Live(strings.TrimSpace("PENDING: "+terminal.OneLine(j.Message)), a.Now())
 			return
+		}
+		if waited == 0 {
+			waited = a.Now().Sub(submitted)
 		}
 		a.UI.Clear()
 	}
@@ -59,7 +64,7 @@ func followJob(ctx context.Context, a *app.App, c *app.Connection, id string, w 
 		return nil, err
 	}
 	why, err := explainStart(ctx, c, w, job)
-	return &followed{job, why}, err
+	return &followed{job, why, waited}, err
 }
 
 // explainStart completes the output of a job that did not start: with Ray's message, which Ray 2.60 writes into the driver's log itself, and with the agents' logs where

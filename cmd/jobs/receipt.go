@@ -13,14 +13,15 @@ import (
 )
 
 // printReceipt accounts for a job that submit has followed, in the form of the receipt of a run. What only the cluster's keeper knows is left out if that does not answer.
-func printReceipt(ctx context.Context, a *app.App, c *app.Connection, j *dashboardclient.Job) {
+func printReceipt(ctx context.Context, a *app.App, c *app.Connection, done *followed) {
 	if a.Quiet {
 		return
 	}
+	j := done.Job
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s\n", app.JobName(j), ending(j))
 	if !j.StartTime.IsZero() && !j.EndTime.IsZero() {
-		fmt.Fprintf(&b, "  time    %s from the submission to the end\n", launcher.Human(j.EndTime.Sub(j.StartTime).Seconds()))
+		fmt.Fprintf(&b, "  time    %s\n", split(j.EndTime.Sub(j.StartTime).Seconds(), done.waited.Seconds()))
 	}
 	fmt.Fprintf(&b, "  log     `rayctl logs%s %s`", c.Flags(), app.JobName(j))
 	if c.Cluster() != nil {
@@ -29,6 +30,15 @@ func printReceipt(ctx context.Context, a *app.App, c *app.Connection, j *dashboa
 		}
 	}
 	a.UI.Line(terminal.Clean(b.String()))
+}
+
+// split is how long a job took, and if it waited for a second or more, also how long for that. The head has the one time and this machine the other.
+func split(all, waited float64) string {
+	text := launcher.Human(all) + " from the submission to the end"
+	if waited = min(waited, all); waited < 1 {
+		return text
+	}
+	return text + fmt.Sprintf(": %s before the driver began (packages, free CPUs and GPUs), %s of the driver", launcher.Human(waited), launcher.Human(all-waited))
 }
 
 // ending is how a job ended, in a few words: what there is to say of a failure has its own message.

@@ -136,7 +136,7 @@ func runSubmit(ctx context.Context, a *app.App, o *submitOptions) error {
 		a.HintLeftOut(output.MissingFiles())
 	}
 	end := app.JobOutcome(a, done.Job, done.notStarted)
-	printReceipt(ctx, a, c, done.Job)
+	printReceipt(ctx, a, c, done)
 	return end
 }
 
