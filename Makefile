@@ -178,7 +178,7 @@ test: $(MYPY)/bin/mypy ## everything, on real systems; installs what it needs in
 	$(GO) vet -tags matrix ./...
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/rayctl
 	@$(MAKE) --no-print-directory race
-	$(GO) run ./test/kubetest/cmd build
+	$(GO) run ./test/kubetest/cmd build --guests=false
 	$(GO) test $(FLAGS) $(SHORT)
 	@$(MAKE) --no-print-directory -j 2 test-longest test-in-kubernetes
 

@@ -47,7 +47,7 @@ func root() *cobra.Command {
 }
 
 func buildCommand() *cobra.Command {
-	kwok := false
+	kwok, guests := false, false
 	cmd := &cobra.Command{
 		Use: "build", Short: "Build everything that is not in the cache", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -60,9 +60,9 @@ func buildCommand() *cobra.Command {
 				_, err := build.All(ctx, versions, kwok)
 				return err
 			})
-			group.Go(func() error {
-				return build.Guests(ctx)
-			})
+			if guests {
+				group.Go(func() error { return build.Guests(ctx) })
+			}
 			group.Go(func() error {
 				python, err := build.Python(ctx, say)
 				if err == nil {
@@ -73,6 +73,7 @@ func buildCommand() *cobra.Command {
 			return group.Wait()
 		},
 	}
+	cmd.Flags().BoolVar(&guests, "guests", true, "also Kueue, Kyverno and Gatekeeper, which only tests of make test-rest use")
 	cmd.Flags().BoolVar(&kwok, "kwok", true, "also KWOK, for simulated nodes")
 	return cmd
 }
