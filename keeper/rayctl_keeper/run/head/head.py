@@ -43,8 +43,8 @@ class Head:
     def signs(self):
         """What is seen alive of a head whose dashboard does not answer, and whether the head is known to have ended. When the driver has ended, Ray is
         not waited for as long as it lives: only the dashboard has the exit code."""
-        if self._driver.ended:
-            return [], False
         gcs = gcs_lives(self._nodes.gcs)
+        if self._driver.ended:
+            return [], gcs is False
         seen = (("the driver's process", self._driver.runs), ("the head's supervisor", self._nodes.head_runs()), ("the GCS", gcs))
         return [name for name, alive in seen if alive], gcs is False
