@@ -61,6 +61,8 @@ def begin_attempt(run, nonce):
     if os.path.exists(os.path.join(place, "claim")):
         print("another job has %s: nothing is started" % place)
         return 0
+    if later_begun(run, restarts + 1):
+        return 0
     if restarts and not os.path.isdir(os.path.join(run, SEED)):
         print("the run has ended: nothing is started")  # Slurm requeued the job when its keeper had written the result
         return 0
@@ -76,6 +78,8 @@ def begin_attempt(run, nonce):
     except OSError as error:
         failure = End(Cause.START_FAILED, "the run's directory cannot be used: %s: %s" % (error.strerror, error.filename), retryable=False)
         print(failure)
+    if later_begun(run, restarts + 1):  # a file may have been waited for until now
+        return 0
     announce(run, place)
     if failure:
         finish(place, failure)
@@ -104,6 +108,14 @@ def last_begun(run, restarts):
     """The directory of the last attempt that a keeper had, "" if there was none."""
     places = [os.path.join(run, str(n)) for n in range(restarts, 0, -1)]
     return next((place for place in places if os.path.exists(os.path.join(place, "claim"))), "")
+
+
+def later_begun(run, number):
+    """Whether a keeper has an attempt after this one: this host was cut off from the files, and Slurm has started the job elsewhere meanwhile."""
+    later = [name for name in os.listdir(run) if name.isdigit() and int(name) > number and os.path.exists(os.path.join(run, name, "claim"))]
+    for name in later:
+        print("attempt %s of the run has begun: nothing is started" % name)
+    return bool(later)
 
 
 def keep_id(run):
