@@ -951,3 +951,20 @@ func enterDashboard(t *testing.T, entry string) (browser *http.Client, base stri
 		at = string(next[1])
 	}
 }
+
+// newest adds the greatest step of the states that fit a pattern.
+func newest(trial, pattern string, found map[string]int) map[string]int {
+	states, _ := filepath.Glob(pattern)
+	for _, path := range states {
+		var state struct{ Step int }
+		text, err := os.ReadFile(path)
+		if err != nil || json.Unmarshal(text, &state) != nil {
+			continue // it is being written
+		}
+		if found == nil {
+			found = map[string]int{}
+		}
+		found[trial] = max(found[trial], state.Step)
+	}
+	return found
+}

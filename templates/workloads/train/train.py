@@ -126,12 +126,12 @@ def main():
         sys.exit("the workers have GPUs, and torch, which uses them, is not installed: take an image with torch, or add it to local.packages")
     ray.init()
     # SIGTERM comes when the run is to end. If that is because its nodes go, Ray tells the workers, too: they save and return, and so does fit().
-    # Else (rayctl down) nothing follows, and the alarm ends this process within job.grace.
+    # Else (rayctl down) nothing follows, and the alarm ends this process within job.grace, which the nodes have in the variable.
     ended = []
 
     def on_end(*_):
         ended.append(True)
-        signal.alarm(25)
+        signal.alarm(max(1, int(os.environ.get("RAY_JOB_STOP_WAIT_TIME_S", "30")) - 5))
 
     signal.signal(signal.SIGTERM, on_end)  # after ray.init, which has a handler of its own
     trainer = Trainer(
