@@ -39,7 +39,7 @@ func TestInitAsks(t *testing.T) {
 	for _, asked := range [][2]string{
 		{"nodes: nodes with GPUs [4] ", "2"}, {"gpus: GPUs of a node [8] ", ""}, {"batch: prompts of a step [512] ", "500"}, {"samples: answers to a prompt [8] ", ""},
 		{"minibatch: prompts of an update [128] ", "0"}, {"minibatch cannot be \"0\": give a whole number from 1 to 1000000: ", "128"}, {"tp: tensor parallelism of the rollout engine [2] ", "4"},
-		{"a directory of the nodes that has one [Qwen/Qwen3-8B] ", "me/mine"}, {"are below it [/shared] ", "/data"}, {"image: image with verl and Ray [verlai/verl:vllm024.dev2] ", ""},
+		{"a directory of the nodes that has one [Qwen/Qwen3-8B] ", "me/mine"}, {"GSM8K is loaded [] ", ""}, {"the data_source of each row [] ", "own.py"}, {"are below it [/shared] ", "/data"}, {"image: image with verl and Ray [verlai/verl:vllm024.dev2] ", ""},
 		{"models behind a login [false] ", "yes"}, {"WANDB_API_KEY of your environment [false] ", ""}, {"by default that of the folder [asked] ", ""},
 		{"nodes: nodes with GPUs [2] ", ""}, // because 128 does not divide 500
 		{"gpus: GPUs of a node [8] ", ""}, {"batch: prompts of a step [500] ", "512"}, {"samples: answers to a prompt [8] ", ""}, {"minibatch: prompts of an update [128] ", ""}, {"engine [4] ", ""},
@@ -51,7 +51,7 @@ func TestInitAsks(t *testing.T) {
 	if code := s.code(); code != 0 {
 		t.Fatalf("code %d: %s", code, s)
 	}
-	contains(t, "the answers are in the files:", u.read("asked/rayctl.yaml")+u.read("asked/train.sh"), "replicas: 2, gpus: 8", "- HF_TOKEN", "data.train_batch_size=512", "tensor_model_parallel_size=4", "/data/models/me/mine")
+	contains(t, "the answers are in the files:", u.read("asked/rayctl.yaml")+u.read("asked/train.sh"), "replicas: 2, gpus: 8", "- HF_TOKEN", "data.train_batch_size=512", "tensor_model_parallel_size=4", "/data/models/me/mine", "own.py")
 
 	for _, name := range []string{"a", "b"} {
 		u.write("teams/"+name+"/template.yaml", "version: 1\ntitle: "+name+"\nfor: us\n")
