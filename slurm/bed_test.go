@@ -195,9 +195,10 @@ func (b *bed) config(t *testing.T) conformance.Config {
 			"prepare is interrupted": "local", "prepare hangs": "local", "prepare, then the driver": "local", "drivers that fail, and restarts": "local", "driver that fails because its node is lost": "local",
 			"clients killed after the commit": "local", "interrupt with a checkpoint": "local",
 			"two clusters side by side": "local", "setup fails": "local", "detach, then logs, status and result": "local",
-			"elastic group":     "TestElastic/Queued",
-			"head killed":       "TestElastic/Queued and TestEarly/RequeuedAgain; that a further one ends the run: local",
-			"warned of the end": "TestSlurm/Conformance/TimeLimit; by lifetime.max: local",
+			"elastic group":         "TestElastic/Queued",
+			"early head and driver": "TestEarly/Elastic; a driver beside an early head: local",
+			"head killed":           "TestElastic/Queued and TestEarly/RequeuedAgain; that a further one ends the run: local",
+			"warned of the end":     "TestSlurm/Conformance/TimeLimit; by lifetime.max: local",
 		},
 	}
 }

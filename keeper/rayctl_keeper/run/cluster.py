@@ -133,8 +133,9 @@ class Cluster:
         # Before there is another token: clients send it to no address of the head that is gone.
         groups = [dict(g, ready=0) for g in self._state.doc["groups"]]
         self._state.change(nodes=[], groups=groups, submissions=[], head=dict(self._state.doc["head"], address="", dashboard="", session="", nodeId="", tokenFile="", prepared=False))
+        without_slot = self._nodes.queued and not self._nodes.granted  # known before it is asked for: the queue may grant it at once
         self._nodes.start()
-        if self._nodes.queued and not self._nodes.granted:
+        if without_slot:
             self._main.released("the queue's slot was lost")
             self.wait_for_slot()
         if self._nodes.held:
