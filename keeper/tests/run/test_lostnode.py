@@ -53,6 +53,25 @@ class Taken(Lossy):
         self.assertEqual(self.next_attempt(self.lose(TAKEN)), ("preempted", "the driver exited with code 1, after node w was taken away"))
 
 
+class StartedAgain(Lossy):
+    """Ray's container started again in the pod, and Ray still takes the former node for alive."""
+
+    restarts = {"nodeFailure": 1}
+
+    def test_the_ghost_is_waited_for(self):
+        former, now = dict(node_id="w", node_name="10.0.0.2", state="ALIVE", start_time_ms=1), dict(node_id="x", node_name="10.0.0.2", state="ALIVE", start_time_ms=2)
+        self.head.workers = [former]
+        run_dir = self.pod(commit=COMMIT)
+        self.running(run_dir)
+        self.head.workers = [now, former]
+        self.head.known["n-1"] = record("FAILED", 1)
+        self.until(run_dir, "state.json", lambda d: d["attempt"] == 2)
+        time.sleep(1.0)
+        self.assertNotIn("n-2", self.head.known)
+        self.head.workers = [now, dict(former, state="DEAD")]
+        self.assertEqual(self.next_attempt(run_dir), ("lost", "the driver exited with code 1, after node 10.0.0.2 was lost"))
+
+
 class NoneLeft(Lossy):
     restarts = {}
 

@@ -81,8 +81,9 @@ class Gang:
         self.have = "%d of %d nodes are alive" % (have, wanted)
         if have < wanted and not self.complete and not (self.orders.get("start") or {}).get("early"):  # run/gang/early.py sets a more exact reason
             self.state.phase(self.state.doc["phase"], "WaitingForNodes", self.have)
-        self.complete = self.complete or have >= wanted
-        return have >= wanted
+        there = have >= wanted and not (self.nodes.external and has_ghost(rows))
+        self.complete = self.complete or there
+        return there
 
     def counted(self, group, ready, required):
         """The group with the nodes that are alive, and those that are there or on their way."""
@@ -100,13 +101,14 @@ class Gang:
         autoscaler has given up are not shown: they come and go, `allocations` has them."""
         nodes, ready, self.rows, groups = [], {}, [], [g["name"] for g in self.orders["groups"]]
         workers = [g["name"] for g in self.orders["groups"][1:] if g["count"]] + groups[1:] + groups[:1]
+        last = {row["node_id"] for row in newest(rows)}
         for row in rows:
             labels = row.get("labels") or {}
             group = labels.get("rayctl.io/group") or labels.get("ray.io/node-group") or ""
             if group not in groups:
                 group = groups[0] if row.get("is_head_node") else workers[0]
             self.rows.append((group, row))
-            if row["state"] == NodeState.DEAD and drained(row):
+            if row["state"] == NodeState.DEAD and drained(row) or row["node_id"] not in last:
                 continue
             ready[group] = ready.get(group, 0) + (row["state"] == NodeState.ALIVE)
             name = row.get("node_name") or row["node_id"][:8]
@@ -213,6 +215,26 @@ def counted_by_ray(row):
     """Resources of a node that Ray counts where the cluster file does not: its memory and the type of its GPUs."""
     total = row.get("resources_total") or {}
     return {name: amount for name, amount in total.items() if name == "memory" or name.startswith("accelerator_type:")}
+
+
+def newest(rows):
+    """Of rows with the same name, which is a pod's address, the last one: where Ray's container started again in its pod, the former node is still listed."""
+    last = {}
+    for row in rows:
+        name = row.get("node_name") or row["node_id"]
+        if name not in last or started(row) >= started(last[name]):
+            last[name] = row
+    return [row for row in rows if any(row is kept for kept in last.values())]
+
+
+def started(row):
+    return row.get("start_time_ms") or 0
+
+
+def has_ghost(rows):
+    """Whether Ray takes a node for alive in whose pod another one has started: what it puts there fails, until its health check has ended."""
+    names = [row["node_name"] for row in rows if row["state"] == NodeState.ALIVE and row.get("node_name")]
+    return len(names) != len(set(names))
 
 
 def drained(row):
