@@ -76,20 +76,9 @@ func startTunnel(path string, c *app.Cluster, flags *pflag.FlagSet) (*exec.Cmd, 
 	}
 	defer log.Close()
 	args := []string{tunnelVerb, string(c.ID)}
-	selection := pflag.NewFlagSet("", pflag.ContinueOnError)
-	config.AddSelection(selection)
-	flags.Visit(func(f *pflag.Flag) {
-		if selection.Lookup(f.Name) == nil {
-			return
-		}
-		values := []string{f.Value.String()}
-		if list, ok := f.Value.(pflag.SliceValue); ok {
-			values = list.GetSlice()
-		}
-		for _, value := range values {
-			args = append(args, "--"+f.Name+"="+value)
-		}
-	})
+	for _, given := range config.GivenSelection(flags) {
+		args = append(args, "--"+given[0]+"="+given[1])
+	}
 	cmd := exec.Command(self, args...) //nolint:noctx // it outlives this command
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

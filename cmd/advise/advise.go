@@ -7,7 +7,6 @@ import (
 
 	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/config"
@@ -122,18 +121,8 @@ func (o *options) asItIs(advice *Advice, c *cobra.Command) bool {
 // fileLine is the command that launches the cluster of the file that was read, with the flags that selected it.
 func (o *options) fileLine(c *cobra.Command) string {
 	words := []string{"rayctl", verbOf(o.loaded.Spec)}
-	for _, name := range config.SelectionFlags() {
-		f := c.Flags().Lookup(name)
-		if f == nil || !f.Changed {
-			continue
-		}
-		values := []string{f.Value.String()}
-		if several, ok := f.Value.(pflag.SliceValue); ok {
-			values = several.GetSlice()
-		}
-		for _, value := range values {
-			words = append(words, "--"+name, value)
-		}
+	for _, given := range config.GivenSelection(c.Flags()) {
+		words = append(words, "--"+given[0], given[1])
 	}
 	return shellescape.QuoteCommand(words)
 }

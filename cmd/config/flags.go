@@ -79,6 +79,24 @@ func SelectionFlags() (names []string) {
 	return names
 }
 
+// GivenSelection is what of AddSelection a command line has: the name and the value of each flag, several times for a list.
+func GivenSelection(fs *pflag.FlagSet) (given [][2]string) {
+	for _, name := range SelectionFlags() {
+		f := fs.Lookup(name)
+		if f == nil || !f.Changed {
+			continue
+		}
+		values := []string{f.Value.String()}
+		if several, ok := f.Value.(pflag.SliceValue); ok {
+			values = several.GetSlice()
+		}
+		for _, value := range values {
+			given = append(given, [2]string{name, value})
+		}
+	}
+	return given
+}
+
 // AddSpec adds the flags of commands that make clusters, including those of AddSelection.
 func AddSpec(fs *pflag.FlagSet) {
 	AddSelection(fs)

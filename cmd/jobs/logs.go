@@ -156,9 +156,7 @@ func showLogs(ctx context.Context, a *app.App, o *logsOptions) error {
 		return o.intoFiles(a, func() error { return clusterLogs(ctx, a, o, c, s) })
 	}
 	err = clusterLogs(ctx, a, o, c, s)
-	if o.rank != app.AllRanks {
-		a.NoteNoRank(o.to(a), o.rank)
-	}
+	a.NoteNoRank(o.to(a), o.rank)
 	return err
 }
 

@@ -136,7 +136,7 @@ PLANTED = {
     "the first silence is a loss": ((silence.Silence, "goes_on", _lost_at_once), 92),
     "the next attempt begins beside the driver": ((timelimit.TimeLimit, "next_attempt", _next_without_stop), 128),
     "attempts have the same number": ((attempts.Attempts, "next", _next_without_number), 1),
-    "restarts are not counted": ((attempts.Attempts, "use", _nothing), 195),
+    "restarts are not counted": ((attempts.Attempts, "use", _nothing), 74),
     "restarts of a keeper before are forgotten": ((attempts.Attempts, "_count", lambda self, ended: setattr(self, "_used", dict.fromkeys(RESTARTS.values(), 0))), 222),
     "the result is written before the nodes have ended": ((life.Keeper, "finish", _result_first), 1),
     "nodes are not ended": ((substrate.SimSpawned, "stop", _nothing), 3),

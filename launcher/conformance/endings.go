@@ -190,16 +190,12 @@ exec `+python("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"))
 
 // needsNodeProgram has an actor on the worker node b, which ends the node's raylet in the first attempt: then the driver fails.
 const needsNodeProgram = `import os, signal, ray
-ray.init(log_to_driver=False, logging_level="ERROR")
+` + loseNode + `ray.init(log_to_driver=False, logging_level="ERROR")
 @ray.remote(num_cpus=0, resources={"b": 0.1}, max_restarts=0)
 class OnNode:
     def work(self, end):
-        pid = os.getpid()
-        while end and open("/proc/%d/comm" % pid).read() != "raylet\n":
-            pid = int(open("/proc/%d/stat" % pid).read().rpartition(")")[2].split()[1])
         if end:
-            os.kill(pid, signal.SIGKILL)
-            signal.pause()
+            lose_node()
         return "works"
 again = os.environ["RAYCTL_ATTEMPT"] != "1"
 print(ray.get(OnNode.remote().work.remote(not again)), "because", os.environ.get("RAYCTL_RESTART_REASON"))

@@ -12,6 +12,15 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
+// loseNode is a Python function that ends the raylet below which it runs, and so its node.
+const loseNode = `def lose_node():
+    pid = os.getpid()
+    while open("/proc/%d/comm" % pid).read() != "raylet\n":
+        pid = int(open("/proc/%d/stat" % pid).read().rpartition(")")[2].split()[1])
+    os.kill(pid, signal.SIGKILL)
+    signal.pause()
+`
+
 // ranksProgram is one rank. All meet at MASTER_ADDR, where rank 0 serves. In the first attempt the last one then loses its node, and rank 0 fails because its connection breaks,
 // long before Ray knows of the node. In the second one the last one fails, and leaves something running, while the others would go on. They print when SIGTERM reaches them.
 const ranksProgram = payloadHere + `import signal, socket, subprocess, sys, time
@@ -22,13 +31,7 @@ assert os.path.exists("lines.py"), os.getcwd()
 def end(*_):
     os.write(1, b"\nended")
     os._exit(0)
-def lose_node():
-    pid = os.getpid()
-    while open("/proc/%d/comm" % pid).read() != "raylet\n":
-        pid = int(open("/proc/%d/stat" % pid).read().rpartition(")")[2].split()[1])
-    os.kill(pid, signal.SIGKILL)
-    signal.pause()
-again = os.environ["RAYCTL_ATTEMPT"] == "2"
+` + loseNode + `again = os.environ["RAYCTL_ATTEMPT"] == "2"
 if again:
     signal.signal(signal.SIGTERM, end)
 address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])

@@ -45,7 +45,6 @@ from rayctl_keeper.state.exits import AttemptLost, Detached, End, Leaving, drive
 from rayctl_keeper.state.model import RESTARTS, Cause, Event, JobState, Phase
 
 NOTICED = 25.0  # seconds: Ray's health check fails five times, 3 s apart (health_check_failure_threshold, health_check_period_ms of Ray 2.60)
-TOLD_BY_US = 10.0  # seconds: `ray start --block` looks after Ray's processes every second, and its supervisor reports the end
 OUTPUTS, HURRIED = 20.0, 2.0  # seconds for the output of submitted jobs at the end, and at one that is not to wait
 
 
@@ -311,8 +310,8 @@ class Keeper:
         """A driver that fails because one of its nodes was lost has not failed by itself. Raises AttemptLost where job.restarts has an attempt for that."""
         if end.driver is None or end.driver[0] == 0 or rayjob.has_ranks(self.orders["job"]):
             return
-        # A driver may see that a node is lost before it is told here.
-        until = time.monotonic() + ((NOTICED if self.nodes.external else TOLD_BY_US) if self.attempts.left("nodeFailure") else 0.0)
+        # A driver sees that its actors have died long before Ray counts their node as lost.
+        until = time.monotonic() + (NOTICED if self.attempts.left("nodeFailure") else 0.0)
         lost = self.look_for_loss()
         while not lost and time.monotonic() < until and self.mail.asked is None:
             self.waiting.rest(1.0)
@@ -326,7 +325,7 @@ class Keeper:
     def look_for_loss(self):
         """The node that was lost lately, after a look at Ray's nodes, if Ray answers."""
         try:
-            self.gang.changes(self.gang.listed(self.head.dashboard, ANSWERS))
+            self.head.look_at_nodes(ANSWERS)
         except (Refused, Unreachable) as error:
             self.log("looking for lost nodes: %s" % error)
         return self.gang.lost_lately()

@@ -101,7 +101,7 @@ class Gang:
         autoscaler has given up are not shown: they come and go, `allocations` has them."""
         nodes, ready, self.rows, groups = [], {}, [], [g["name"] for g in self.orders["groups"]]
         workers = [g["name"] for g in self.orders["groups"][1:] if g["count"]] + groups[1:] + groups[:1]
-        last = {row["node_id"] for row in newest(rows)}
+        last = newest(rows)
         for row in rows:
             labels = row.get("labels") or {}
             group = labels.get("rayctl.io/group") or labels.get("ray.io/node-group") or ""
@@ -169,16 +169,16 @@ class Gang:
             if state != node["state"]:
                 self.state.note(Event.NODE, node["state"], node["name"], node["message"])
                 if node["state"] == NodeState.DEAD:
-                    self.lost(node)
+                    self.lost(node["name"], node["group"], node["message"])
             elif node_id and node["nodeId"] and node_id != node["nodeId"]:
                 # Its supervisor was faster than Ray's health check.
                 self.state.note(Event.NODE, node["state"], node["name"], STARTED_AGAIN + (": " + node["message"] if node["message"] else ""))
-                self.lost(node)
+                self.lost(node["name"], node["group"], node["message"])
 
-    def lost(self, node):
+    def lost(self, name, group, message):
         """What runs on a node is gone. Nodes of an elastic group come and go: a driver that uses one has to bear that."""
-        if not any(g["name"] == node["group"] and most(g) > g["count"] for g in self.orders["groups"]):
-            self.losses[node["name"]] = (time.monotonic(), node["message"])
+        if not any(g["name"] == group and most(g) > g["count"] for g in self.orders["groups"]):
+            self.losses[name] = (time.monotonic(), message)
 
     def lost_lately(self):
         """The required node that was lost last, if that may be why the driver has failed: a sentence about it, and the cause that it is for an attempt. None: there is none."""
@@ -195,9 +195,9 @@ class Gang:
         self.dead[name] = message
         self.state.change(nodes=[dict(n, state=NodeState.DEAD, message=message) if n["name"] == name else n for n in self.state.doc["nodes"]])
         self.state.note(Event.NODE, NodeState.DEAD, name, message)
-        self.losses[name] = (time.monotonic(), message)
         if not self.complete or member is None or member.head:
             raise AttemptLost(message)
+        self.lost(name, member.group["name"], message)
 
     def why(self, member, code, what=""):
         """Why a child ended: what it reported, or how its process ended. It is a node's supervisor, or `what`."""
@@ -218,17 +218,9 @@ def counted_by_ray(row):
 
 
 def newest(rows):
-    """Of rows with the same name, which is a pod's address, the last one: where Ray's container started again in its pod, the former node is still listed."""
-    last = {}
-    for row in rows:
-        name = row.get("node_name") or row["node_id"]
-        if name not in last or started(row) >= started(last[name]):
-            last[name] = row
-    return [row for row in rows if any(row is kept for kept in last.values())]
-
-
-def started(row):
-    return row.get("start_time_ms") or 0
+    """Ids: of rows with the same name, which is a pod's address, that of the last one. Where Ray's container started again in its pod, the former node is still listed."""
+    by_start = sorted(rows, key=lambda row: row.get("start_time_ms") or 0)
+    return set({row.get("node_name") or row["node_id"]: row["node_id"] for row in by_start}.values())
 
 
 def has_ghost(rows):

@@ -34,7 +34,11 @@ class Head:
         if now >= self._next_look:
             self._next_look = now + LOOK
             self.is_same(timeout)
-            self._gang.changes(self._gang.listed(self.dashboard, timeout))
+            self.look_at_nodes(timeout)
+
+    def look_at_nodes(self, timeout):
+        """Which nodes are there, now."""
+        self._gang.changes(self._gang.listed(self.dashboard, timeout))
 
     def silence(self):
         """For a series of questions that it may stop answering."""

@@ -106,16 +106,21 @@ def begin_attempt(run, nonce):
 
 def last_begun(run, restarts):
     """The directory of the last attempt that a keeper had, "" if there was none."""
-    places = [os.path.join(run, str(n)) for n in range(restarts, 0, -1)]
-    return next((place for place in places if os.path.exists(os.path.join(place, "claim"))), "")
+    before = [number for number in claimed(run) if number <= restarts]
+    return os.path.join(run, str(max(before))) if before else ""
 
 
 def later_begun(run, number):
     """Whether a keeper has an attempt after this one: this host was cut off from the files, and Slurm has started the job elsewhere meanwhile."""
-    later = [name for name in os.listdir(run) if name.isdigit() and int(name) > number and os.path.exists(os.path.join(run, name, "claim"))]
-    for name in later:
-        print("attempt %s of the run has begun: nothing is started" % name)
+    later = [other for other in claimed(run) if other > number]
+    for other in later:
+        print("attempt %d of the run has begun: nothing is started" % other)
     return bool(later)
+
+
+def claimed(run):
+    """The numbers of the attempts that a keeper has, or had."""
+    return [int(name) for name in os.listdir(run) if name.isdigit() and os.path.exists(os.path.join(run, name, "claim"))]
 
 
 def keep_id(run):
