@@ -13,16 +13,25 @@ import (
 )
 
 // TestDashboardPortTaken: with a range of ports the head's are chosen before Ray binds them. Another process takes the dashboard's when it reads it in the command line
-// of the dashboard, which has not listened yet. The cluster is started again with another port, long before lifetime.start has passed.
+// of the dashboard, which waits for that before it listens. The cluster is started again with another port, long before lifetime.start has passed.
 func TestDashboardPortTaken(t *testing.T) {
 	pace.Parallel(t)
-	r := newRig(t, "echo ran", func(o *keeper.Orders) { o.Ports = "23000-23999" }).start(nil)
+	site := t.TempDir()
+	if err := os.WriteFile(filepath.Join(site, "sitecustomize.py"), []byte(dashboardWaits), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, "echo ran", func(o *keeper.Orders) {
+		o.Ports, o.Groups[0].Env = "23000-23999", map[string]string{"PYTHONPATH": site}
+	}).start(nil)
 	var taken net.Listener
 	r.eventually("the dashboard's port to be taken", func() bool {
 		taken = takePort(t)
 		return taken != nil
 	})
 	defer taken.Close()
+	if err := os.WriteFile(filepath.Join(site, "taken"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	r.commit(keeper.Commit{})
 	final := r.result()
 	if final.Exit.Code != 0 {
@@ -32,6 +41,13 @@ func TestDashboardPortTaken(t *testing.T) {
 		t.Errorf("the cause of the second start is not noted: %+v", final.Timeline)
 	}
 }
+
+// dashboardWaits holds a dashboard up, before any of its own code runs, until there is the file "taken".
+const dashboardWaits = `import os, sys, time
+if any(a.endswith("dashboard/dashboard.py") for a in sys.orig_argv):
+    while not os.path.exists(os.path.join(os.path.dirname(__file__), "taken")):
+        time.sleep(0.05)
+`
 
 // takePort binds the port of a dashboard that begins; nil: there is none.
 func takePort(t *testing.T) net.Listener {

@@ -152,17 +152,14 @@ class Follow(unittest.TestCase):
 
     def test_client_that_left(self):
         """Its thread ends, though nothing is printed."""
-        before = threading.active_count()
+        before = set(threading.enumerate())  # those of other tests among them, which may end meanwhile
         with unittest.mock.patch.object(api, "SILENT", 0.1):
             response = self.follow(attempt=1)
-            self.assertEqual(threading.active_count(), before + 1)
+            (serving,) = set(threading.enumerate()) - before
             response.close()
             self.connection.close()
-            for _ in range(300):
-                if threading.active_count() == before:
-                    return
-                threading.Event().wait(0.05)
-        self.fail("it is still served")
+            serving.join(15)
+        self.assertFalse(serving.is_alive(), "it is still served")
 
 
 if __name__ == "__main__":
