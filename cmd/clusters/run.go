@@ -111,15 +111,7 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 		return dryRun(ctx, a, o, l, c, payload)
 	}
 	name := c.Spec.Name
-	switch s := earlier(ctx, l, c.Spec, o); {
-	case s == nil:
-		a.UI.Note("Starting run %s %s (%s)", a.UI.Paint(terminal.Bold, name), c.On(), c.Reason)
-	case s.SpecHash != spec.Hash(c.Spec): // the launch refuses the name and says why
-	case s.Phase.Ended():
-		a.UI.Note("Run %s ended at %s, and this is its record: give another --name for a new run, or --recreate to replace this run; files in a job.outputDir of the cluster file stay", name, terminal.Stamp(a.Err, s.Since))
-	default:
-		a.UI.Note("Run %s exists since %s and is shown again: give another --name for a new run", name, terminal.Stamp(a.Err, s.Created))
-	}
+	noteRun(a, c, earlier(ctx, l, c.Spec, o))
 	if a.Quiet && o.config.ExactName() == "" && !o.detach && o.output.Text() { // without which nobody could name the run that this command made
 		a.UI.Warn("%s", name)
 	}
@@ -163,6 +155,20 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 		a.HintLeftOut(output.MissingFiles())
 	}
 	return err
+}
+
+// noteRun says that a run begins, or what there is already of its name: s, nil if there is none.
+func noteRun(a *app.App, c *config.Loaded, s *launcher.Status) {
+	name := c.Spec.Name
+	switch {
+	case s == nil:
+		a.UI.Note("Starting run %s %s (%s)", a.UI.Paint(terminal.Bold, name), c.On(), c.Reason)
+	case s.SpecHash != spec.Hash(c.Spec): // the launch refuses the name and says why
+	case s.Phase.Ended():
+		a.UI.Note("Run %s ended at %s, and this is its record: give another --name for a new run, or --recreate to replace this run; files in a job.outputDir of the cluster file stay", name, terminal.Stamp(a.Err, s.Since))
+	default:
+		a.UI.Note("Run %s exists since %s and is shown again: give another --name for a new run", name, terminal.Stamp(a.Err, s.Created))
+	}
 }
 
 // answerEnded accounts for a run that has ended. fetched is why its results were not copied.

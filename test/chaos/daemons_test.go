@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -97,7 +98,7 @@ func replace(path string) error {
 // ports are options of Ray's commands that name a port which Ray is going to bind.
 var ports = regexp.MustCompile(`--[a-z-]*port[= ](\d+)`)
 
-// thief binds each port of this machine that a command line of the run names, as soon as it is seen, until the case ends, and answers nothing.
+// thief binds each port that a command line of the run names, on the process's node, as soon as it is seen, until the case ends, and answers nothing.
 func thief(r *runningCase) {
 	done, thieves := make(chan struct{}), sync.WaitGroup{}
 	thieves.Go(func() {
@@ -106,14 +107,12 @@ func thief(r *runningCase) {
 		for {
 			for _, p := range r.processes() {
 				for _, found := range ports.FindAllStringSubmatch(p.command, -1) {
-					if tried[found[1]] {
+					network, err := os.Readlink("/proc/" + strconv.Itoa(p.pid) + "/ns/net")
+					if err != nil || tried[network+found[1]] {
 						continue
 					}
-					tried[found[1]] = true
-					stealing := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
-						return c.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) })
-					}}
-					if l, err := stealing.Listen(context.Background(), "tcp", "127.0.0.1:"+found[1]); err == nil {
+					tried[network+found[1]] = true
+					if l, err := listenBeside(p.pid, "127.0.0.1:"+found[1]); err == nil {
 						taken = append(taken, l)
 						r.mu.Lock()
 						r.stolen++
@@ -137,20 +136,57 @@ func thief(r *runningCase) {
 	})
 }
 
+// listenBeside listens in the network namespace of a process: a node of the Slurm bed has one of its own.
+func listenBeside(pid int, address string) (l net.Listener, err error) {
+	there, err := os.Open("/proc/" + strconv.Itoa(pid) + "/ns/net")
+	if err != nil {
+		return nil, err
+	}
+	defer there.Close()
+	here, err := os.Open("/proc/self/ns/net")
+	if err != nil {
+		return nil, err
+	}
+	defer here.Close()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		if err = unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
+			return
+		}
+		defer func() { // a thread that cannot go back stays locked, and nothing else runs on it
+			if unix.Setns(int(here.Fd()), unix.CLONE_NEWNET) == nil {
+				runtime.UnlockOSThread()
+			}
+		}()
+		stealing := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+			return c.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) })
+		}}
+		l, err = stealing.Listen(context.Background(), "tcp", address)
+	}()
+	<-done
+	return l, err
+}
+
+// portsStolen is a fault that had its effect if a port was taken.
+var portsStolen = fault{before: thief, strike: func(r *runningCase) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stolen > 0
+}}
+
 func (w *localWorld) daemonFaults() map[string]fault {
 	return merge(daemonFaults("keeper.pyz keeper"), map[string]fault{
 		"supervisor frozen": {strike: freeze(hang, "keeper.pyz node")},
-		"ports stolen": {before: thief, strike: func(r *runningCase) bool {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			return r.stolen > 0
-		}},
+		"ports stolen":      portsStolen,
 	})
 }
 
 func (w *slurmWorld) daemonFaults() map[string]fault {
 	return merge(daemonFaults("keeper.pyz slurm-start"), map[string]fault{
 		"supervisor frozen":       {strike: freeze(hang, "keeper.pyz node")},
+		"ports stolen":            portsStolen,
 		"srun frozen":             {strike: freeze(hang, "srun ")},
 		"slurmctld frozen":        {strike: w.controllerHangs},
 		"slurmd frozen":           {strike: w.slurmdHangs},
@@ -200,6 +236,9 @@ func (w *slurmWorld) stepsHang(r *runningCase) bool {
 
 func (w *kubeWorld) daemonFaults() map[string]fault {
 	out := daemonFaults(keeperInPod)
+	for _, part := range []bed.Part{bed.Controllers, bed.Kubelet} {
+		out[string(part)+" killed"] = fault{strike: w.away(part, hang)}
+	}
 	for _, part := range []bed.Part{bed.APIServer, bed.Controllers, bed.Scheduler, bed.Kubelet, bed.DNS, bed.Operator, bed.VolcanoScheduler} {
 		out[string(part)+" frozen"] = fault{strike: func(*runningCase) bool {
 			resume, err := w.Hang(part)
