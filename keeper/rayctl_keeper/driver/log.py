@@ -42,6 +42,7 @@ class DriverLog:
         self._got = 0  # bytes of this attempt's log
         self._base = 0  # bytes of this attempt's log before the program's that writes now; all of them, once it is finished
         self._before = None  # what the attempt's log begins with, see goes_before
+        self._begun = {}  # by attempt before this one: where in its log the driver's begins
         self._lead = None  # the same, where it must be had again
         self._beginning = b""  # of the log that _source reads
         self.missing = []
@@ -75,12 +76,14 @@ class DriverLog:
 
     def progress(self, attempt, prepare):
         """Of the output of an attempt: the file, how many bytes of it whoever follows the output gets so far, and whether that is all. prepare: what job.prepare
-        has printed, alone."""
+        has printed, alone; nothing where that is not known any more: whoever asks learns where the driver's begins from the status."""
         path = self.path(attempt)
         size = os.path.getsize(path) if os.path.exists(path) else 0
         before, current = self._before, int(_number(self._current).partition(".")[0] or 0)  # after the size: what job.prepare prints is whole when these change
         if prepare and current == attempt and before:
             return path, min(size, before[2]), True
+        if prepare and (attempt in self._begun or current > attempt):
+            return path, min(size, self._begun.get(attempt, 0)), True
         return path, size, self.over or current > attempt
 
     def await_change(self, seen, seconds):
@@ -167,6 +170,7 @@ class DriverLog:
             if self._current is None:
                 return
             number = _number(self._current)
+            self._begun[int(number.partition(".")[0] or 0)] = self.begins_at
             self._current = self._before = None
             self._sync()
             self._base, self.missing = 0, []

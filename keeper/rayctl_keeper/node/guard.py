@@ -10,7 +10,7 @@ import subprocess
 import time
 
 from rayctl_keeper.host import process
-from rayctl_keeper.node.files import nodedir
+from rayctl_keeper.node.files import nodedir, rest
 
 LOOKS, PAUSE = 3, 0.3  # seconds between them
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)  # to all of a Slurm step: they are for the supervisor
@@ -22,7 +22,8 @@ def mark(directory):
 
 
 def end_node(directory):
-    """Kills all that belongs to a node without supervisor, and removes its directory."""
+    """Kills all that belongs to a node without supervisor, and removes its directory. What a driver has written comes into its log, which the keeper has open."""
+    rest.drain([mark(directory)])
     for _ in range(LOOKS):  # a process that is just being started shows no environment yet, and would go on writing
         process.kill_all([mark(directory)])
         nodedir.remove(directory)

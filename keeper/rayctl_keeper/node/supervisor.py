@@ -203,7 +203,7 @@ class Supervisor:
             self.gpus.close()
             self.gpus = None
         spare = [self.guard.pid] if self.guard else []
-        drain(self.marker, spare)
+        drain([self.marker], spare)
         left, _ = process.kill_all([self.marker], spare)
         if left:
             self.report("failed", "processes %s of node %s cannot be killed" % (sorted(left), self.member.name))

@@ -19,21 +19,32 @@ LOG = "job-driver-n-1.log"
 WHOLE = b"".join(b"line %d\n" % i for i in range(2000))
 
 
-# A supervisor that ends its node while the copier of a driver's output is late: it goes on once the driver has been killed. Prints how much came into the log.
+# A supervisor, or the guard of one that was killed, ends a node while the copier of a driver's output is late: it goes on once the driver has been killed. Prints how much came into the log.
 ENDS = r"""
 import os, signal, subprocess, sys, threading, time
 sys.path.insert(0, sys.argv[1])
 from rayctl_keeper.driver import pipe
 from rayctl_keeper.host import process
+from rayctl_keeper.node import guard
 from rayctl_keeper.node.files import rest
 process.become_subreaper()
 top = sys.argv[2]
+def end():
+    if sys.argv[3] == "supervisor":
+        return rest.drain([guard.mark(top)])
+    child = os.fork()
+    if child == 0:  # a guard has none of the node's processes below it
+        os.setsid()
+        guard.end_node(top)
+        os._exit(0)
+    os.waitpid(child, 0)
 log, go, gone = (os.path.join(top, name) for name in ("log", "go", "gone"))
 os.mkfifo(go)
 os.mkfifo(gone)
 command = "read x < %s; head -c 200000 /dev/zero; : > %s; exec sleep 60" % (go, gone)
 with open(log, "ab") as f:
-    driver = subprocess.Popen(pipe.through(command), shell=True, env=dict(os.environ, **pipe.variables(command)), stdout=f, stderr=f, start_new_session=True)
+    driver = subprocess.Popen(pipe.through(command), shell=True, env=dict(os.environ, RAYCTL_NODE_DIR=top, **pipe.variables(command)), stdout=f, stderr=f, start_new_session=True)
+copy = os.open(log, os.O_RDONLY)  # the keeper has it open when the directory is removed
 with open(go, "w"):
     shell, = (pid for pid in process.descendants(driver.pid))
     copier, = (pid for pid in process.descendants(os.getpid()) if pid not in (driver.pid, shell))
@@ -45,9 +56,9 @@ def late():
         time.sleep(0.01)
     os.kill(copier, signal.SIGCONT)
 threading.Thread(target=late, daemon=True).start()
-rest.drain(b"RAYCTL_NODE_DIR=" + os.fsencode(top), [])
+end()
 left, _ = process.kill_all()
-print(os.path.getsize(log), left)
+print(os.fstat(copy).st_size, left)
 """
 
 
@@ -62,9 +73,12 @@ class Rest(unittest.TestCase):
 
     @unittest.skipUnless(process.LINUX, "only Linux shows which processes copy")
     def test_drained(self):
-        """What a driver had written when the supervisor killed it comes into its log."""
-        with tempfile.TemporaryDirectory() as top:
-            self.assertEqual(subprocess.check_output([sys.executable, "-c", ENDS, os.path.dirname(HERE), top]), b"200000 set()\n")
+        """What a driver had written when it was killed with its node comes into its log."""
+        for who in "supervisor", "guard":
+            with tempfile.TemporaryDirectory() as top:
+                node = os.path.join(top, "node")
+                os.mkdir(node)
+                self.assertEqual(subprocess.check_output([sys.executable, "-c", ENDS, os.path.dirname(HERE), node, who]), b"200000 set()\n", who)
 
     def write(self, path, data):
         with open(path, "wb") as f:

@@ -12,11 +12,13 @@ DRAINS = 3.0  # seconds for the driver to die, and for what it has left in its p
 SAME = 4096  # bytes at the end of the keeper's copy that must be in the log at the same place
 
 
-def drain(marker, spare):
-    """Kills all of the node's processes but those that copy a driver's output (driver/pump.py): they end once they have copied what is in the pipe."""
-    pumps = [pid for pid in process.descendants(os.getpid()) if any(b"RAYCTL_COMMAND" in program for program in process.arguments_of(pid)[2:3])]
+def drain(markers, spare=()):
+    """Kills all of the nodes' processes but those that copy a driver's output (driver/pump.py): they end once they have copied what is in the pipe. Their parent may
+    have been killed: the nodes' markers show which processes are meant."""
+    found = set(process.descendants(os.getpid())).union(*(process.marked(marker) for marker in markers))
+    pumps = [pid for pid in found if any(b"RAYCTL_COMMAND" in program for program in process.arguments_of(pid)[2:3])]
     if pumps:
-        left, _ = process.kill_all([marker], list(spare) + pumps, limit=DRAINS)
+        left, _ = process.kill_all(markers, list(spare) + pumps, limit=DRAINS)
         if not left:  # who cannot be killed has the pipe open
             process.await_death(pumps, DRAINS)
 

@@ -50,5 +50,7 @@ class Head:
         gcs = gcs_lives(self._nodes.gcs)
         if self._driver.ended:
             return [], gcs is False
-        seen = (("the driver's process", self._driver.runs), ("the head's supervisor", self._nodes.head_runs()), ("the GCS", gcs))
+        # Where the GCS is gone a living supervisor ends Ray and reports that. One that was killed in a Slurm step reports nothing, and counts as running there.
+        supervisor = gcs is not False and self._nodes.head_runs()
+        seen = (("the driver's process", self._driver.runs), ("the head's supervisor", supervisor), ("the GCS", gcs))
         return [name for name, alive in seen if alive], gcs is False

@@ -7,7 +7,7 @@ import subprocess
 from rayctl_keeper.host import descriptors, headfile, process
 from rayctl_keeper.host.portrange import Range
 from rayctl_keeper.host.ports import free_ports
-from rayctl_keeper.node.files import nodedir, raytoken
+from rayctl_keeper.node.files import nodedir, raytoken, rest
 from rayctl_keeper.node.gpus import measuring
 from rayctl_keeper.node.groups import members
 from rayctl_keeper.run.nodes.addresses import join
@@ -212,7 +212,9 @@ class Nodes:
     def end_here(self):
         """Kills what still runs of nodes on this host, and removes their directories. Returns the pids of what cannot be killed, and exit codes."""
         directories = self.directories()
-        left, codes = process.kill_all([b"RAYCTL_NODE_DIR=" + os.fsencode(d) for d in directories])
+        markers = [b"RAYCTL_NODE_DIR=" + os.fsencode(d) for d in directories]
+        rest.drain(markers)
+        left, codes = process.kill_all(markers)
         for directory in directories:
             nodedir.remove(directory)
         return left, codes
