@@ -158,7 +158,8 @@ class Keeper:
         """Head or gang are being taken away: drivers get their grace, and their output is taken over as long as it is there. Then they may go."""
         self.log(str(leaves))
         # A keeper that follows this one must know both: the head may answer for a while, and the driver may run on it.
-        self.state.change(head=dict(self.state.doc["head"], leaving=self.gang.session or ""))
+        head = self.state.doc["head"]
+        self.state.change(head=dict(head, leaving=self.gang.session or head["leaving"]))  # told again after a restart: the session is not known yet
         self.state.phase(self.state.doc["phase"], leaves.cause, str(leaves))
         self.state.await_record(TOLD, self.waiting.rest)
         self.waiting.stopping = True  # all nodes start again afterwards: one that ends before is no other end

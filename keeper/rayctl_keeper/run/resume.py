@@ -58,8 +58,8 @@ class Resumption:
 
     def resume_limits(self, awaits_nodes, held):
         """Limits count from when they counted, and fall due when they were to. awaits_nodes: see run/gang/placed.py; held: see Nodes."""
-        offset = time.monotonic() - time.time()
-        if waits(self.earlier, held):
+        offset, waited = time.monotonic() - time.time(), waits(self.earlier, held)
+        if waited:
             self._limits.begin("queue", seconds_of(self.earlier["since"]) + offset)
             if not (self.earlier.get("head") or {}).get("session"):
                 return
@@ -68,7 +68,7 @@ class Resumption:
         elif self.earlier.get("phase") == Phase.STARTING:
             self._limits.begin("start", seconds_of(self.earlier["since"]) + offset)
         for name, due in (self.earlier.get("deadlines") or {}).items():
-            if name in ("max", "total"):
+            if name in ("max", "total") and not (due is None and waited):  # before the admission they do not count, and are not taken away
                 self._limits.resume(name, due and seconds_of(due) + offset)
 
     def _queued_since(self):
