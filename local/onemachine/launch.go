@@ -329,5 +329,9 @@ func (c *cluster) keeperFailure() error {
 		lines := strings.Split(strings.TrimSpace(string(b)), "\n")
 		why = strings.TrimSpace(lines[len(lines)-1])
 	}
-	return launcher.Fail(runstate.CodeStartFailed, nil, "check that "+c.run.Record.Python+" works", "the keeper of %s ended at once: %s", c.run.Name, why)
+	hint := "check that " + c.run.Record.Python + " works"
+	if strings.Contains(why, "[Errno 24]") { // EMFILE
+		hint = "raise the limit of open files (`ulimit -n`)"
+	}
+	return launcher.Fail(runstate.CodeStartFailed, nil, hint, "the keeper of %s ended at once: %s", c.run.Name, why)
 }

@@ -62,7 +62,8 @@ func (r *runningCase) nothingAllocated() {
 // checkExit: the cause is the driver's own end or one explained by the fault; client, record and receipt agree on the code.
 func (r *runningCase) checkExit(clientCode int, status *launcher.Status) {
 	if status == nil || status.Exit == nil {
-		if !slices.Contains(r.f.causes, "abandoned") || r.book.attempts() > 0 {
+		refused := r.f.refuses && r.struck && clientCode == runstate.CodeStartFailed
+		if !refused && !slices.Contains(r.f.causes, "abandoned") || r.book.attempts() > 0 {
 			r.t.Errorf("the run left no record; the client ended with %d", clientCode)
 		}
 		return

@@ -33,7 +33,7 @@ func daemonFaults(keeper string) map[string]fault {
 		"dashboard frozen":    {strike: freeze(hang, "dashboard/dashboard.py", "ray-dashboard")},
 		"keeper frozen":       {strike: freeze(hang, keeper)},
 		"driver frozen":       {strike: freeze(hang, "driver.py /")},
-		"keeper has no files": {strike: func(r *runningCase) bool { return starved(r.processes(), command(keeper)) }},
+		"keeper has no files": {refuses: true, strike: func(r *runningCase) bool { return starved(r.processes(), command(keeper)) }},
 		"dashboard has no files": {strike: func(r *runningCase) bool {
 			return starved(r.processes(), command("dashboard/dashboard.py", "ray-dashboard"))
 		}},

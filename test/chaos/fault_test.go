@@ -19,6 +19,8 @@ type fault struct {
 	causes []string
 	// node faults count against job.restarts.nodeFailure: with a restart left the run ends as its driver does.
 	node bool
+	// refuses: a launch that has not begun yet may be refused, which leaves no record.
+	refuses bool
 	// lossy faults lose output that was still on the node.
 	lossy bool
 	// clientDies: the client's exit code and complete output are not promised.
