@@ -73,8 +73,8 @@ def ordinal(row):
 
 
 def required(rows, groups):
-    """The nodes that run ranks, in the order of ranks: of each group those of the gang. None while one is missing. Nodes that rayctl starts are told apart by their
-    names: elastic ones have higher numbers. Elsewhere the nodes of a group are equal."""
+    """The nodes that run ranks, in the order of ranks: of each group those of the gang. None while one is missing, or a ghost is there. Nodes that rayctl starts are told
+    apart by their names: elastic ones have higher numbers. Elsewhere the nodes of a group are equal."""
     rows, found = [row for row in rows if row["Alive"]], []
     for group in groups:
         if not group["runs"]:
@@ -84,10 +84,17 @@ def required(rows, groups):
         if named:
             mine = [row for row in named if ordinal(row)[1] < group["count"]]
         mine.sort(key=lambda row: (not is_head(row), ordinal(row)[1], row.get("NodeName") or "", row["NodeID"]))
-        if len(mine) < group["count"]:
+        if len(mine) < group["count"] or has_ghost(mine):
             return None
         found += mine[:group["count"]]
     return found
+
+
+def has_ghost(rows):
+    """Whether Ray takes a node for alive in whose place another one has started, with the same name, such as a container that started again in its pod: what is put there fails,
+    until Ray's health check has ended."""
+    names = [row["NodeName"] for row in rows if row.get("NodeName")]
+    return len(names) != len(set(names))
 
 
 def called(rows):

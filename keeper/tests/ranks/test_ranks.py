@@ -62,6 +62,18 @@ class Nodes(unittest.TestCase):
         unlabelled = [dict(r, Labels={}) for r in rows]
         self.assertEqual(self.names(unlabelled, group("head", 1, head=True, runs=False), group("w", 2)), ["10.0.0.2", "10.0.0.3"])
 
+    def test_the_end_of_a_ghost_is_waited_for(self):
+        """A container started again in its pod, and Ray takes the former node for alive: their ids do not say which of the two it is."""
+        groups = group("headgroup", 1, head=True, runs=False), group("w", 2)
+        rows = [row("10.0.0.1", "headgroup", head=True), row("10.0.0.2", "w"), row("10.0.0.3", "w")]
+        ghost = dict(rows[1], NodeID="former")
+        self.assertIsNone(self.names([*rows, ghost], *groups))
+        self.assertEqual(main.required([*rows, dict(ghost, Alive=False)], list(groups)), rows[1:])
+        self.assertIsNone(self.names([row("w-0", head=True), row("w-1"), dict(row("w-1"), NodeID="former")], group("w", 2, head=True)))
+        # Ghosts on which no rank would be put hold up nobody.
+        self.assertEqual(self.names([row("w-0", head=True), row("w-1"), row("w-2"), dict(row("w-2"), NodeID="former")], group("w", 2, head=True)), ["w-0", "w-1"])
+        self.assertEqual(self.names([*rows, ghost, row("10.0.0.4", "big")], *groups[:1], group("w", 2, runs=False), group("big", 1)), ["10.0.0.4"])
+
     def test_names(self):
         self.assertEqual(main.called([row("w-0", host="a"), row("w-1", host="b")]), ["w-0 (a)", "w-1 (b)"])
         self.assertEqual(main.called([row("w-0"), row("w-1")]), ["w-0", "w-1"])
