@@ -146,7 +146,7 @@ REST := $(call one_of, \
 	TestEarly/Ended TestEarly/DiskFills TestEarly/Requeued TestEarly/Granted TestEarly/Warned TestFaults/DiskFills \
 	TestIdentity/KeeperKilled TestNetwork/PortsTaken TestNodes/IdleGPUs TestNodes/In_singularity TestPartitions/OldRay TestPartitions/InsideHeterogeneous \
 	TestOverloadedAPIServer TestClientDiesWhileCommitting TestRayClusterDeleted TestKeeperJobDeleted TestPrepareFillsDisk TestExamples TestGRPOInPods \
-	TestIdleGPUsOfPods TestNoImage TestImagesRay TestNoKeeperImage TestKeeperLostBeforeRecord TestNodeComesLate TestNodeTaken TestRanksEvicted TestNoKeeperNoJob \
+	TestIdleGPUsOfPods TestNoImage TestImagesRay TestNoKeeperImage TestKeeperLostBeforeRecord TestNodeComesLate TestNodeTaken TestRanksEvicted TestRanksOutOfMemory TestNoKeeperNoJob \
 	TestProxyNotPermitted TestConfigMapsNotPermitted TestUseNotPermitted TestRolePerCommand TestRunSamples TestSidecars TestVolcanoStopped TestOthersAreUsed \
 	TestReadersEndNothing TestEarly/HeadLost TestEarly/QueueLimit TestElastic/Apart \
 	TestNewUser TestTemplates TestTorchrunTemplate TestMPITemplate TestRLlibTemplate TestOwnTrainer TestTrainWarned TestGRPOOnSlurm TestElasticExample TestServeExample \

@@ -179,6 +179,25 @@ class Shown(unittest.TestCase):
         self.assertEqual(asyncio.run(begin()), [7, None, None])
         self.assertEqual(self.shown, [b"rayctl: waiting for the CPUs and GPUs of the node a-1\n"])
 
+    def test_ray_tells_late_that_it_has_killed(self):
+        """For want of memory; the connection to that rank broke at once."""
+        async def fails(before):
+            driver = main.Driver({})
+            driver.loop, driver.end_all = asyncio.get_running_loop(), lambda: ended.append(driver.code)
+            driver.failed(3, "rank 0")
+            driver.when -= before
+            driver.failed_first(137, "rank 1 without memory")
+            driver.failed(4, "rank 2")
+            return driver.code, driver.last
+
+        ended = []
+        self.assertEqual(asyncio.run(fails(0.0)), (137, "rank 1 without memory"))
+        self.assertEqual(asyncio.run(fails(main.SOON)), (3, "rank 0"))
+        self.assertEqual(ended, [3, 3])
+        self.assertEqual(main.used_memory("Memory on the node (IP: 192.0.2.2, ID: 31d2) was 3.34GB used / 23.54GB limit (0.14)"),
+                         ": 3.34GB of 23.54GB were used (RAY_memory_usage_threshold sets how much may be)")
+        self.assertEqual(main.used_memory("other words"), "")
+
     def test_a_node_that_refuses_is_no_node_that_is_waited_for(self):
         async def begin():
             await self.driver.reserved(self.now(7), self.fails(), asyncio.get_running_loop().create_future())
