@@ -155,7 +155,7 @@ REST := $(call one_of, \
 	TestPartitions/InsideJob TestPartitions/NodeFails TestIdentity/NodeFailed TestSlurm/AllNodes TestSlurm/Work \
 	TestBusyAPIServer TestPolicies TestNetworkPolicies TestSiteRules TestGitLab TestRayJobsFlags TestSignalsWithoutTerminal TestSlurmExamples \
 	TestNameServiceAway TestSnapshot TestRecipe TestSamples \
-	TestFaults/NodesLost/SlurmdHangs TestFaults/NodesLost/NodesReplaced TestElastic/HeadsNodeDies TestNetwork/Partitions TestCIKilled/GitHub/starting TestCIKilled/GitHub/uncommitted TestCIKilled/GitHub/draining \
+	TestFaults/NodesLost/SlurmdHangs TestFaults/NodesLost/NodesReplaced TestElastic/HeadsNodeDies TestElastic/RanksPreempted TestNetwork/Partitions TestCIKilled/GitHub/starting TestCIKilled/GitHub/uncommitted TestCIKilled/GitHub/draining \
 	TestKueue TestNamespaceDeleted TestJobRefused TestBatchScheduler/Conformance \
 	TestUnreadGPUs TestExternalOldRay TestRayVersions TestFlood TestKillKeeperWhileStarting TestElasticNodesFail TestElasticNodesLost TestScale \
 	TestRayStop TestConformance/driver_that_ends_Ray TestSlurm/Conformance/driver_that_ends_Ray TestTimeLimitRestarts TestHeadLost TestDriverIsWarnedOfItsEnd TestDriversLife TestPrepareFillsTheDisk TestInterruptAndRetriedWorker TestIdleAndDisconnect)
