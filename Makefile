@@ -149,7 +149,7 @@ REST := $(call one_of, \
 	TestIdleGPUsOfPods TestNoImage TestImagesRay TestNoKeeperImage TestKeeperLostBeforeRecord TestNodeComesLate TestNodeTaken TestRanksEvicted TestRanksOutOfMemory TestNoKeeperNoJob \
 	TestProxyNotPermitted TestConfigMapsNotPermitted TestUseNotPermitted TestRolePerCommand TestRunSamples TestSidecars TestVolcanoStopped TestOthersAreUsed \
 	TestReadersEndNothing TestEarly/HeadLost TestEarly/QueueLimit TestElastic/Apart \
-	TestNewUser TestTemplates TestTorchrunTemplate TestMPITemplate TestRLlibTemplate TestOwnTrainer TestTrainWarned TestGRPOOnSlurm TestElasticExample TestServeExample \
+	TestNewUser TestTemplates TestTorchrunTemplate TestMPITemplate TestMPIBySSH TestRLlibTemplate TestOwnTrainer TestTrainWarned TestGRPOOnSlurm TestElasticExample TestServeExample \
 	TestBrowserDashboard TestNearlyFullDisk TestTwoServes TestSecondUserFiles TestModulesLikeRays TestTLS TestClusterOfADriver TestCIKilled/GitLab \
 	TestElasticFaults TestFaults/ControllerAwayAtStart TestFaults/NodeIsDown TestFaults/UnreadableToken TestEarly/WorkerNodeDies TestEarly/HeadsNodeDies \
 	TestPartitions/InsideJob TestPartitions/NodeFails TestIdentity/NodeFailed TestSlurm/AllNodes TestSlurm/Work \
