@@ -14,7 +14,7 @@ func TestConformance(t *testing.T) {
 		// The keeper's and Ray's, which are the same on local.
 		"runtime environment that fails": "local", "interrupt twice": "TestCtrlCTwice", "end on disconnect": "local", "prepare, then the driver": "local", "prepare hangs": "local",
 		"drivers that fail, and restarts": "local", "warned of the end": "local", "driver that fails because its node is lost": "local",
-		"dashboard frozen for a minute": "local", "two clusters side by side": "local", "one process on every node": "local, slurm; TestRanksEvicted has pods",
+		"dashboard frozen for a minute": "local", "two clusters side by side": "local",
 
 		"queue limit":                            "TestQueueFull",
 		"elastic group":                          "TestElastic/Example",

@@ -23,6 +23,7 @@ type Receipt struct {
 	State        runstate.JobState `json:"state,omitempty"`     // of the last attempt's job, as in status -o json
 	Command      string            `json:"command,omitempty"`   // of the user
 	Prepare      *runstate.Prepare `json:"prepare,omitempty"`   // job.prepare, if it ran in the last attempt
+	Ranks        bool              `json:"ranks,omitempty"`     // the command ran on every node (job.launch)
 	OutputDir    string            `json:"outputDir,omitempty"` // where the driver left results
 	SpecHash     string            `json:"specHash,omitempty"`
 	RayVersion   string            `json:"rayVersion,omitempty"`
@@ -58,6 +59,7 @@ func NewReceipt(r *Result) *Receipt {
 	}
 	if r.Job != nil {
 		rc.SubmissionID, rc.State, rc.Command, rc.OutputDir = r.Job.SubmissionID, r.Job.State, driverio.UserCommand(r.Job.Entrypoint), r.Job.OutputDir
+		rc.Ranks = driverio.HasRanks(r.Job.Entrypoint)
 		if r.Job.Prepares() {
 			rc.Prepare = r.Job.Prepare
 		}
@@ -115,6 +117,9 @@ func (rc *Receipt) WriteText(w io.Writer) error {
 	fmt.Fprintf(&b, "  log     %s (%d bytes)\n", cmp.Or(rc.Log.Path, "`rayctl logs "+rc.Name+"`"), rc.Log.Bytes)
 	for _, m := range rc.Log.Missing {
 		fmt.Fprintf(&b, "          %s\n", MissingOutput(m))
+	}
+	if rc.Ranks {
+		fmt.Fprintf(&b, "          `rayctl logs %s --rank N` prints what rank N wrote, and `--rank-files DIR` makes a file for each\n", rc.Name)
 	}
 	if rc.OutputDir != "" {
 		fmt.Fprintf(&b, "  output  %s\n", rc.OutputDir)

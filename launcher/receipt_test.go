@@ -7,6 +7,7 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/driverio"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/local/localspec"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
@@ -101,6 +102,24 @@ func TestFigures(t *testing.T) {
 	}
 	if s.Attempt = 3; strings.Contains(text(), "  figures ") { // the third was never submitted
 		t.Error(text())
+	}
+}
+
+// TestRanksAreNamed: after a command that ran on every node, the receipt has how one rank's output is found.
+func TestRanksAreNamed(t *testing.T) {
+	s := launcher.Status{Name: "fit", Launcher: localspec.Name, Created: time.Unix(100, 0), Since: time.Unix(160, 0), Phase: runstate.Gone, Attempt: 1, Job: &runstate.Job{Entrypoint: "echo 1"}}
+	for _, ranks := range []bool{false, true} {
+		if ranks {
+			s.Job.Entrypoint, _ = driverio.OnNodes(driverio.Ranks{Command: "echo 1"}, nil)
+		}
+		var b strings.Builder
+		rc := launcher.NewReceipt(launcher.NewResult(s, launcher.LogInfo{}, nil))
+		if err := rc.WriteText(&b); err != nil {
+			t.Fatal(err)
+		}
+		if rc.Command != "echo 1" || rc.Ranks != ranks || strings.Contains(b.String(), "`rayctl logs fit --rank N` prints") != ranks {
+			t.Errorf("%+v: %s", rc, &b)
+		}
 	}
 }
 

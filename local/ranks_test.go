@@ -187,3 +187,46 @@ func TestRanksWarned(t *testing.T) {
 		}
 	}
 }
+
+// TestRanksOutOfMemory: Ray's memory monitor kills what runs the rank of one node. That is what the end says, also though rank 0 fails at once because its connection breaks. The monitor
+// finds the node's memory full whatever is used, at the node's start and then the period after it, when the ranks run.
+func TestRanksOutOfMemory(t *testing.T) {
+	state := t.TempDir()
+	l := at(t, state)
+	s := oneNode(t, "full", "exec python meet.py")
+	s.Job.Launch, s.Job.Cwd = spec.Launch{PerNode: 1}, t.TempDir()
+	s.Head = spec.Head{On: "head"}
+	s.Workers = []spec.WorkerGroup{{Name: "a", NodeResources: spec.NodeResources{CPUs: 1}}, {Name: "b", NodeResources: spec.NodeResources{CPUs: 1}}}
+	s.Workers[1].Env = map[string]string{"RAY_memory_usage_threshold": "0.001", "RAY_memory_monitor_refresh_ms": "30000"}
+	const meet = `import os, socket, time
+address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+if os.environ["RANK"] == "0":
+    other = socket.create_server(address).accept()[0]
+    print("met", flush=True)
+    other.recv(1)
+    os._exit(3)
+while True:
+    try:
+        other = socket.create_connection(address)
+        break
+    except ConnectionRefusedError:
+        time.sleep(0.1)
+other.recv(1)
+`
+	if err := os.WriteFile(s.Job.Cwd+"/meet.py", []byte(meet), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { terminate(t, l, "full") })
+	var out bytes.Buffer
+	oc, err := launcher.Run(within(t), l, s, launcher.Payload{}, launcher.RunOptions{Stdout: &out})
+	if err != nil {
+		t.Fatalf("%v, printed %q", err, out.String())
+	}
+	e := oc.Receipt.Exit
+	if want := regexp.MustCompile(`^rank 1 on node b-0 was killed by Ray, because the node's memory was nearly full: \S+ of \S+ were used `); e.Code != 137 || !want.MatchString(e.Message) {
+		t.Errorf("exit %+v", e)
+	}
+	if out.String() != "[rank 0] met\n"+e.Message+"\n" {
+		t.Errorf("printed %q", out.String())
+	}
+}

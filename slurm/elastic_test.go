@@ -19,8 +19,10 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/driverio"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
@@ -37,6 +39,7 @@ func TestElastic(t *testing.T) {
 	t.Run("Queued", b.companionQueued)
 	t.Run("Preempted", b.companionPreempted)
 	t.Run("HeadsNodeDies", b.companionsHeadDies)
+	t.Run("RanksPreempted", b.ranksPreempted)
 	b.leavesNothing(t)
 }
 
@@ -228,6 +231,52 @@ print("another node:", one != two, flush=True)'`
 		t.Error(err)
 	}
 	b.nothingLeft(t, s.Name)
+}
+
+// ranksPreempted: a job of higher priority takes a node of ranks. Slurm's warning gives all of them the time to save, and the next attempt has another node. Then the job is queued
+// again without a warning, and one more attempt follows.
+func (b *bed) ranksPreempted(t *testing.T) {
+	g := b.waitFile(t)
+	s := b.spread("ranks", `trap 'sleep 2; echo saved; exit 0' TERM
+echo "attempt $RAYCTL_ATTEMPT of $RANK because $RAYCTL_RESTART_REASON"
+case $RAYCTL_ATTEMPT in 1|2) while :; do sleep 0.1; done;; esac
+`+g.wait())
+	s.Job.Launch, s.Job.Grace = spec.Launch{PerNode: 1}, durationPtr(20*time.Second)
+	r := b.begin(t, s, launcher.Payload{})
+	begun := func(attempt int) launcher.Status {
+		st := r.until("running", func(s launcher.Status) bool { return s.Attempt == attempt && jobRuns(s) && s.Phase == runstate.Ready })
+		for rank := range 2 {
+			b.copied(t, r.id, fmt.Sprintf("[rank %d] attempt %d of %d because ", rank, attempt, rank))
+		}
+		return st
+	}
+	high, err := b.Submit(t.Context(), "sleep 1000", "--partition=high", "--exclusive", "--nodelist="+host(t, begun(1), "b-0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Slurm(t.Context(), "scontrol", "requeue", strings.TrimPrefix(begun(2).Where, "job ")); err != nil {
+		t.Fatal(err)
+	}
+	begun(3)
+	g.create()
+	receipt := r.ended(0, "succeeded", "")
+	if _, err := b.Slurm(t.Context(), "scancel", high); err != nil {
+		t.Error(err)
+	}
+	if a := receipt.Attempts; len(a) != 3 || a[0].Cause != runstate.CausePreempted || a[1].Cause != runstate.CausePreempted {
+		t.Errorf("attempts %+v\n%s", a, b.story(t, r.id))
+	}
+	for rank := range 2 {
+		var got strings.Builder
+		if _, err := driverio.NewRankOutput(&got, rank, false).Write(r.out.Bytes()); err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf("attempt 1 of %[1]d because \nsaved\nattempt 2 of %[1]d because preempted\n", rank)
+		if text := strings.Replace(got.String(), "Terminated\n", "", 1); !strings.HasPrefix(text, want) || !strings.HasSuffix(text, fmt.Sprintf("\nattempt 3 of %d because preempted\n", rank)) {
+			t.Errorf("rank %d: %q, want %q ...; all: %q", rank, text, want, r.out.String())
+		}
+	}
+	r.forgotten()
 }
 
 // asSlurmCounts: the receipt's node-seconds are those of all jobs of the cluster, within three seconds a job.

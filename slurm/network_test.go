@@ -3,6 +3,7 @@
 package slurm_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"al.essio.dev/pkg/shellescape"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/driverio"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
@@ -182,8 +184,9 @@ func (b *bed) networkNotThere(t *testing.T) {
 	r.forgotten()
 }
 
-// whereNodesAre prints the addresses of Ray's nodes and of an actor on each, and then waits for a file.
-const whereNodesAre = `import json, os, sys, time, ray
+// whereNodesAre prints the addresses of Ray's nodes and of an actor on each, and then waits for a file. As rank 0 it
+// first meets the other one at MASTER_ADDR, and prints both addresses of that connection, too.
+const whereNodesAre = `import json, os, socket, sys, time, ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
 @ray.remote(num_cpus=0)
 class Actor:
@@ -191,6 +194,18 @@ class Actor:
         return ray.util.get_node_ip_address()
 ray.init(log_to_driver=False, logging_level="ERROR")
 found, actors = {}, []
+if "RANK" in os.environ:
+    master = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    if os.environ["RANK"] == "0":
+        other = socket.create_server(master).accept()[0]
+        found["master"] = [other.getsockname()[0], other.getpeername()[0]]
+    else:
+        while True:
+            try:
+                other = socket.create_connection(master)
+                break
+            except ConnectionRefusedError:
+                time.sleep(0.1)
 for n in ray.nodes():
     actors.append(Actor.options(scheduling_strategy=On(n["NodeID"], soft=False)).remote())
     found[n["NodeName"]] = [n["NodeManagerAddress"], ray.get(actors[-1].where.remote())]
@@ -199,13 +214,17 @@ while not os.path.exists(sys.argv[1]):
     time.sleep(0.2)
 `
 
-// networkChosen: two clusters at the same time on the same nodes. All of Ray is in the second network, and whatever their processes listen on is a port of the range.
+// networkChosen: two clusters at the same time on the same nodes, one of them with ranks. All of Ray and what ranks connect to is in the second network, and whatever their processes
+// listen on is a port of the range.
 func (b *bed) networkChosen(t *testing.T) {
 	g := b.waitFile(t)
 	var runs []*watchedRun
 	for i, network := range []string{"10.78.0.0/16", "eth1"} {
 		s := b.onBoth(fmt.Sprintf("chosen%d", i), "python -c "+shellescape.Quote(whereNodesAre)+" "+g.path, slurmspec.Section{Network: network, Ports: "20000-20255", Expose: "node"})
 		s.Ray.Version = "2.60.0"
+		if i == 1 {
+			s.Job.Launch = spec.Launch{PerNode: 1, Groups: []string{"head", "w"}}
+		}
 		runs = append(runs, b.begin(t, s, launcher.Payload{}))
 	}
 	for i, r := range runs {
@@ -227,11 +246,21 @@ func (b *bed) networkChosen(t *testing.T) {
 		}
 	}
 	g.create()
-	for _, r := range runs {
+	for i, r := range runs {
 		r.ended(0, "succeeded", "")
-		found := map[string][]string{}
-		if err := json.Unmarshal(r.out.Bytes(), &found); err != nil {
+		out, found := r.out.Bytes(), map[string][]string{}
+		if i == 1 {
+			var first bytes.Buffer
+			if _, err := driverio.NewRankOutput(&first, 0, false).Write(out); err != nil {
+				t.Fatal(err)
+			}
+			out = first.Bytes()
+		}
+		if err := json.Unmarshal(out, &found); err != nil {
 			t.Fatalf("%v in %q", err, r.out.String())
+		}
+		if want := []string{slurmtest.StorageAddress(1), slurmtest.StorageAddress(2)}; i == 1 && !slices.Equal(found["master"], want) {
+			t.Errorf("ranks meet at %q, want %q", found["master"], want)
 		}
 		for name, i := range map[string]int{"head-0": 1, "w-0": 2} {
 			if want := slurmtest.StorageAddress(i); !slices.Equal(found[name], []string{want, want}) {

@@ -3,6 +3,7 @@ package conformance
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -85,14 +86,25 @@ func ranks(t *testing.T, s *suite) {
 	for i := range every {
 		every[i] = byte(i)
 	}
+	record, err := s.l.Result(s.context(t), oc.ID)
+	if err != nil || record.Job == nil || !driverio.HasRanks(record.Job.Entrypoint) {
+		t.Fatalf("by its record it had no ranks, and `rayctl logs --rank` refuses: %v, %s", err, mustJSON(t, record))
+	}
 	for rank := range 2 {
-		var got bytes.Buffer
-		if _, err := driverio.NewRankOutput(&got, rank, false).Write([]byte(out)); err != nil {
+		want := fmt.Sprintf("%d\r%s", rank, strings.Repeat(string(every), 400)) + map[int]string{0: "\nmet 1\nended"}[rank]
+		log, err := record.OpenLog(s.context(t), 0, 0)
+		if err != nil {
 			t.Fatal(err)
 		}
-		want := fmt.Sprintf("%d\r%s", rank, strings.Repeat(string(every), 400)) + map[int]string{0: "\nmet 1\nended"}[rank]
-		if got.String() != want {
-			t.Errorf("rank %d: %q, want %q", rank, short(got.Bytes()), short([]byte(want)))
+		defer log.Close()
+		for where, from := range map[string]io.Reader{"shown": strings.NewReader(out), "in the record": log} {
+			var got bytes.Buffer
+			if _, err := io.Copy(driverio.NewRankOutput(&got, rank, false), from); err != nil {
+				t.Fatal(err)
+			}
+			if got.String() != want {
+				t.Errorf("rank %d, %s: %q, want %q", rank, where, short(got.Bytes()), short([]byte(want)))
+			}
 		}
 	}
 	last := out[strings.LastIndex(strings.TrimSuffix(out, "\n"), "\n")+1:]

@@ -208,6 +208,8 @@ class Receipt(ReceiptAlways, total=False):
     command: str
     # job.prepare, if it ran in the last attempt
     prepare: Prepare
+    # the command ran on every node (job.launch)
+    ranks: bool
     # where the driver left results
     outputDir: str
     specHash: str

@@ -84,6 +84,14 @@ func (c *Cluster) startLogin(ctx context.Context) error {
 	return os.WriteFile(login.Config, []byte(c.clientConfig(login)), 0o644)
 }
 
+// ServeSSH starts an sshd on node i, as on sites where users reach the nodes of their jobs: with the login nodes' keys, and so with Options.LoginSSH.
+func (c *Cluster) ServeSSH(ctx context.Context, i int) error {
+	if err := c.spawn(nodeName(i), "sshd", nil, "sshd", "-D", "-e", "-f", c.Dir+"/ssh/sshd_config"); err != nil {
+		return err
+	}
+	return await(ctx, startInterval, "sshd", func() (bool, error) { return c.listens(ctx, fmt.Sprintf("%s:%d", nodeName(i), sshPort)), nil })
+}
+
 func (c *Cluster) writeServerKeys(ctx context.Context, login *Login) error {
 	host := c.Dir + "/ssh/host_ed25519"
 	for _, key := range []string{host, login.Key, login.Restricted} {

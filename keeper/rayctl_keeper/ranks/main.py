@@ -23,6 +23,7 @@ PIECE = 64 << 10  # bytes of one answer of an actor: Ray keeps up to 100 KiB in 
 LATE = 0.1  # seconds after which a part of a line is shown, such as a progress bar or a question
 WAITS = 10.0  # seconds after which the output says that nodes are not there, or not free
 MISSES = 60.0  # seconds after which a node that is not there is a lost one: the keeper then waits for it, with the limits of the cluster file
+SOON = 5.0  # seconds within which Ray tells why it has ended a process
 LOOK = 1.0  # between looks whether nodes are being taken away
 # This exit code, and a last line that ends so, tell the keeper that it was not the job that failed (keeper/rayctl_keeper/driver/rankend.py).
 # The code is CodeLost of launcher/runstate/causes.go, written out here because this program is sent alone, without the keeper's other modules.
@@ -73,8 +74,8 @@ def ordinal(row):
 
 
 def required(rows, groups):
-    """The nodes that run ranks, in the order of ranks: of each group those of the gang. None while one is missing. Nodes that rayctl starts are told apart by their
-    names: elastic ones have higher numbers. Elsewhere the nodes of a group are equal."""
+    """The nodes that run ranks, in the order of ranks: of each group those of the gang. None while one is missing, or a ghost is there. Nodes that rayctl starts are told
+    apart by their names: elastic ones have higher numbers. Elsewhere the nodes of a group are equal."""
     rows, found = [row for row in rows if row["Alive"]], []
     for group in groups:
         if not group["runs"]:
@@ -84,10 +85,17 @@ def required(rows, groups):
         if named:
             mine = [row for row in named if ordinal(row)[1] < group["count"]]
         mine.sort(key=lambda row: (not is_head(row), ordinal(row)[1], row.get("NodeName") or "", row["NodeID"]))
-        if len(mine) < group["count"]:
+        if len(mine) < group["count"] or has_ghost(mine):
             return None
         found += mine[:group["count"]]
     return found
+
+
+def has_ghost(rows):
+    """Whether Ray takes a node for alive in whose place another one has started, with the same name, such as a container that started again in its pod: what is put there fails,
+    until Ray's health check has ended."""
+    names = [row["NodeName"] for row in rows if row.get("NodeName")]
+    return len(names) != len(set(names))
 
 
 def called(rows):
@@ -285,8 +293,8 @@ class Driver:
         self.job, self.loop, self.begun = job, None, False
         self.rows, self.names, self.counts, self.actors, self.firsts = [], [], [], [], []
         self.lines, self.late, self.living = {}, {}, set()
-        self.code, self.last, self.asked = 0, "", False
-        self.cut = []  # (node's number, its ranks that had not ended, why): nodes whose actor does not answer any more
+        self.code, self.last, self.when, self.asked = 0, "", 0.0, False
+        self.cut = []  # (node's number, its ranks that had not ended): nodes whose actor does not answer any more
         self.taken = None  # number of the first node that is being taken away
 
     async def run(self):
@@ -379,8 +387,16 @@ class Driver:
         while True:
             try:
                 found = await self.actors[i].read.remote()
+            except ray.exceptions.OutOfMemoryError as error:
+                mine = self.cut_off(i)
+                if mine:
+                    self.failed_first(128 + signal.SIGKILL, "%s %s killed by Ray, because the node's memory was nearly full%s" % (
+                        self.place(i, mine), "was" if len(mine) == 1 else "were", used_memory(error)))
+                return
             except ray.exceptions.RayError as error:
-                self.cut_off(i, first_line(error), 128 + signal.SIGKILL if isinstance(error, ray.exceptions.OutOfMemoryError) else 1)
+                mine = self.cut_off(i)
+                if mine:
+                    self.failed(1, "%s ended: Ray ended the process that runs them: %s" % (self.place(i, mine), first_line(error)))
                 return
             if not found:
                 return
@@ -413,21 +429,22 @@ class Driver:
         if code:
             self.failed(code, "%s %s" % (self.place(i, [rank]), words))
 
-    def cut_off(self, i, why, code):
+    def cut_off(self, i):
+        """Ray has ended the actor of a node, and its ranks with it; returns those that had not ended before."""
         mine = sorted(rank for rank in self.living if self.firsts[i] <= rank < self.firsts[i] + self.counts[i])
         for rank in mine:
             if rank in self.lines:
                 self.show_part(rank)
         self.living.difference_update(mine)
         if mine:
-            self.cut.append((i, mine, why))
-            self.failed(code, "%s ended: Ray ended the process that runs them: %s" % (self.place(i, mine), why))
+            self.cut.append((i, mine))
+        return mine
 
     async def judge(self):
         """When all have ended: a node that was lost is the cause, also where another rank has failed first because it lost its connection to it."""
         if self.asked:
             return
-        for i, ranks, _ in self.cut:
+        for i, ranks in self.cut:
             if await self.is_lost(i):
                 self.code, self.last = NODE_GONE, "%s ended: %s" % (self.place(i, ranks), LOST)
                 return
@@ -479,9 +496,15 @@ class Driver:
         """The first failure is that of all. How ranks end that were asked to is of no interest."""
         if self.code or self.asked:
             return
-        self.code, self.last = code, sentence
+        self.code, self.last, self.when = code, sentence, self.loop.time()
         if self.taken is None:
             self.end_all()
+
+    def failed_first(self, code, sentence):
+        """A failure of which Ray tells late: another rank may have failed a moment before because its connection broke."""
+        if self.code and not self.asked and self.loop.time() < self.when + SOON:
+            self.code, self.last = code, sentence
+        self.failed(code, sentence)
 
     def end_all(self):
         self.stop(False)
@@ -509,6 +532,12 @@ def first_line(error):
     """Ray's errors have many lines, the first ones of which may only be a heading."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return " ".join(lines[:2]) if lines else type(error).__name__
+
+
+def used_memory(error):
+    """What of the node's memory was used, where the words of Ray's memory monitor say that. rayjob.py has the same for drivers."""
+    found = re.search(r"was (?:running was )?([\d.]+\w*)(?: used)? / ([\d.]+\w*)", str(error))
+    return ": %s of %s were used (RAY_memory_usage_threshold sets how much may be)" % found.groups() if found else ""
 
 
 def main(job):

@@ -62,6 +62,18 @@ class Nodes(unittest.TestCase):
         unlabelled = [dict(r, Labels={}) for r in rows]
         self.assertEqual(self.names(unlabelled, group("head", 1, head=True, runs=False), group("w", 2)), ["10.0.0.2", "10.0.0.3"])
 
+    def test_the_end_of_a_ghost_is_waited_for(self):
+        """A container started again in its pod, and Ray takes the former node for alive: their ids do not say which of the two it is."""
+        groups = group("headgroup", 1, head=True, runs=False), group("w", 2)
+        rows = [row("10.0.0.1", "headgroup", head=True), row("10.0.0.2", "w"), row("10.0.0.3", "w")]
+        ghost = dict(rows[1], NodeID="former")
+        self.assertIsNone(self.names([*rows, ghost], *groups))
+        self.assertEqual(main.required([*rows, dict(ghost, Alive=False)], list(groups)), rows[1:])
+        self.assertIsNone(self.names([row("w-0", head=True), row("w-1"), dict(row("w-1"), NodeID="former")], group("w", 2, head=True)))
+        # Ghosts on which no rank would be put hold up nobody.
+        self.assertEqual(self.names([row("w-0", head=True), row("w-1"), row("w-2"), dict(row("w-2"), NodeID="former")], group("w", 2, head=True)), ["w-0", "w-1"])
+        self.assertEqual(self.names([*rows, ghost, row("10.0.0.4", "big")], *groups[:1], group("w", 2, runs=False), group("big", 1)), ["10.0.0.4"])
+
     def test_names(self):
         self.assertEqual(main.called([row("w-0", host="a"), row("w-1", host="b")]), ["w-0 (a)", "w-1 (b)"])
         self.assertEqual(main.called([row("w-0"), row("w-1")]), ["w-0", "w-1"])
@@ -166,6 +178,25 @@ class Shown(unittest.TestCase):
         main.WAITS = 0.1
         self.assertEqual(asyncio.run(begin()), [7, None, None])
         self.assertEqual(self.shown, [b"rayctl: waiting for the CPUs and GPUs of the node a-1\n"])
+
+    def test_ray_tells_late_that_it_has_killed(self):
+        """For want of memory; the connection to that rank broke at once."""
+        async def fails(before):
+            driver = main.Driver({})
+            driver.loop, driver.end_all = asyncio.get_running_loop(), lambda: ended.append(driver.code)
+            driver.failed(3, "rank 0")
+            driver.when -= before
+            driver.failed_first(137, "rank 1 without memory")
+            driver.failed(4, "rank 2")
+            return driver.code, driver.last
+
+        ended = []
+        self.assertEqual(asyncio.run(fails(0.0)), (137, "rank 1 without memory"))
+        self.assertEqual(asyncio.run(fails(main.SOON)), (3, "rank 0"))
+        self.assertEqual(ended, [3, 3])
+        self.assertEqual(main.used_memory("Memory on the node (IP: 192.0.2.2, ID: 31d2) was 3.34GB used / 23.54GB limit (0.14)"),
+                         ": 3.34GB of 23.54GB were used (RAY_memory_usage_threshold sets how much may be)")
+        self.assertEqual(main.used_memory("other words"), "")
 
     def test_a_node_that_refuses_is_no_node_that_is_waited_for(self):
         async def begin():
