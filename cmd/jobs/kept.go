@@ -73,7 +73,7 @@ func keptLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster, r
 		output, _, err := r.Jobs.Output(ctx, job.SubmissionID)
 		return output, err
 	}
-	own := logstream.NewDriverOutput(a.UI.Output(), job.SubmissionID, job.Entrypoint)
+	own := logstream.NewDriverOutput(o.out, job.SubmissionID, job.Entrypoint)
 	if err := errors.Join(tailLog(ctx, own, &launcher.Status{}, open, 0, o.tail, 0), own.Flush()); err != nil {
 		return err
 	}

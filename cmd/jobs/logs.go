@@ -30,20 +30,21 @@ type logsOptions struct {
 	prepares   bool // the output begins with that of job.prepare
 	ranks      bool // the output is that of ranks
 	rankFiles  string
+	out        io.Writer // the output of the UI, or a pager
 	only       io.Writer
 }
 
 // to is where the output goes, in which --rank leaves one rank's, and which has colours for ranks on a terminal.
 func (o *logsOptions) to(a *app.App) io.Writer {
 	if o.only == nil {
-		o.only = app.OfRanks(a.UI.Output(), o.rank, o.prepares, o.ranks && a.UI.ColorsOutput())
+		o.only = app.OfRanks(o.out, o.rank, o.prepares, o.ranks && a.UI.ColorsOutput())
 	}
 	return o.only
 }
 
 // intoFiles runs show, whose output goes to a file for each rank.
 func (o *logsOptions) intoFiles(a *app.App, show func() error) error {
-	files, err := driverio.NewRankFiles(o.rankFiles, a.UI.Output(), o.prepares)
+	files, err := driverio.NewRankFiles(o.rankFiles, o.out, o.prepares)
 	if err != nil {
 		return rankFilesError(err)
 	}
@@ -81,7 +82,16 @@ func NewLogs(a *app.App) *cobra.Command {
 			if err := o.arguments(args); err != nil {
 				return err
 			}
-			return a.Action(func(ctx context.Context) error { return showLogs(ctx, a, o) })(c, args)
+			return a.Action(func(ctx context.Context) error {
+				if o.follow {
+					o.out = a.UI.Output()
+					return showLogs(ctx, a, o)
+				}
+				return a.Paged(func(w io.Writer) error {
+					o.out = w
+					return showLogs(ctx, a, o)
+				})
+			})(c, args)
 		},
 		ValidArgsFunction: completeClusterThenJob(a),
 	}

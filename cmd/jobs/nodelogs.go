@@ -30,10 +30,10 @@ func nodeLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Connection
 		return listNodeLogs(ctx, a, c, node.ID)
 	case o.follow:
 		return a.FollowLogs(ctx, c, opts, func(ctx context.Context, opts dashboardclient.LogOptions) error {
-			return c.FollowNodeLog(ctx, node.ID, o.file, a.UI.Output(), opts)
+			return c.FollowNodeLog(ctx, node.ID, o.file, o.out, opts)
 		})
 	}
-	return c.NodeLog(ctx, node.ID, o.file, a.UI.Output(), opts)
+	return c.NodeLog(ctx, node.ID, o.file, o.out, opts)
 }
 
 func listNodeLogs(ctx context.Context, a *app.App, c *app.Connection, node string) error {

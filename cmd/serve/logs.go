@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -84,16 +85,18 @@ func runLogs(ctx context.Context, a *app.App, o *logsOptions) error {
 	if o.follow {
 		return o.followAll(ctx, a, c, logs, several)
 	}
-	for _, l := range logs {
-		w := l.lines(a.Out, several)
-		if err := c.NodeLog(ctx, l.NodeID, l.LogFile, w, dashboardclient.LogOptions{Tail: o.tail}); err != nil {
-			return err
+	return a.Paged(func(out io.Writer) error {
+		for _, l := range logs {
+			w := l.lines(out, several)
+			if err := c.NodeLog(ctx, l.NodeID, l.LogFile, w, dashboardclient.LogOptions{Tail: o.tail}); err != nil {
+				return err
+			}
+			if err := w.flush(); err != nil {
+				return err
+			}
 		}
-		if err := w.flush(); err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // noReplica is why there is no log, as far as Serve says it.

@@ -38,6 +38,9 @@ type UI struct {
 	plain    string
 	stopTick chan struct{}
 
+	paging bool     // a Pager has the terminal
+	held   []string // lines that wait for its end
+
 	step                 string // the current transfer
 	stepSince, stepShown time.Time
 	transferShown        time.Time // the last time for any transfer
@@ -105,7 +108,35 @@ func (u *UI) Warn(format string, args ...any) { u.Line(fmt.Sprintf(format, clean
 func (u *UI) Line(s string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if u.paging && u.s.ErrTTY {
+		u.held = append(u.held, s)
+		return
+	}
+	u.line(s)
+}
+
+func (u *UI) line(s string) {
 	fmt.Fprint(u.s.Err, u.erase()+u.newLine()+fold(s, columnsOf(u.s.Err))+"\n"+u.draw())
+}
+
+// hold lets lines wait, and draws nothing, until release.
+func (u *UI) hold() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	fmt.Fprint(u.s.Err, u.erase())
+	u.paging = true
+}
+
+// release calls write, and then shows the lines that waited.
+func (u *UI) release(write func()) {
+	u.mu.Lock()
+	held := u.held
+	u.paging, u.held = false, nil
+	u.mu.Unlock()
+	write()
+	for _, s := range held {
+		u.Line(s)
+	}
 }
 
 // newLine ends an unterminated line of output.
@@ -263,7 +294,7 @@ const echoed = "^C"
 // draw is what draws the last lines.
 func (u *UI) draw() string {
 	switch {
-	case u.midLine:
+	case u.midLine, u.paging:
 		return ""
 	case u.question != "":
 		u.drawn = 1
