@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"cmp"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -58,7 +59,7 @@ func addHelp(a *app.App, root *cobra.Command) {
 	help.Run, help.Example = nil, "  rayctl help run\n  rayctl help job.restarts\n  rayctl help elastic"
 	help.RunE = func(c *cobra.Command, args []string) error {
 		if c.CalledAs() == "explain" && len(args) == 1 {
-			if found, err := helpKeys(a.Out, args[0]); found {
+			if found, err := showKeys(a, args[0]); found {
 				return err
 			}
 		}
@@ -70,7 +71,7 @@ func addHelp(a *app.App, root *cobra.Command) {
 		case len(args) == 1 && found.Hidden && (topics[word] != "" || keyMeant[word] != ""): // share is a verb elsewhere
 			return helpSubject(a, root, args)
 		case len(args) == 1 && found != root && found.Name() != args[0]: // job is a key, and another name of the command jobs
-			if is, err := helpKeys(a.Out, word); is {
+			if is, err := showKeys(a, word); is {
 				a.UI.Note("`rayctl help %s` is about the command %s", found.Name(), found.Name())
 				return err
 			}
@@ -99,9 +100,9 @@ func helpSubject(a *app.App, root *cobra.Command, words []string) error {
 		document = word + ".md"
 	}
 	if text := docs.Read(document); text != "" {
-		return terminal.Markdown(a.Out, text, linked)
+		return a.Paged(func(w io.Writer) error { return terminal.Markdown(w, text, linked) })
 	}
-	if found, err := helpKeys(a.Out, cmp.Or(keyMeant[word], word)); found {
+	if found, err := showKeys(a, cmp.Or(keyMeant[word], word)); found {
 		return err
 	}
 	if l := spec.LauncherMeant(word); l != "" {
@@ -114,6 +115,15 @@ func helpSubject(a *app.App, root *cobra.Command, words []string) error {
 		return app.UsageError("did you mean `rayctl help "+near+"`?", "there is no command, key or subject %q", words[0])
 	}
 	return app.UsageError("`rayctl --help` lists the commands, and the subjects are "+subjects, "there is no command, key or subject %q", words[0])
+}
+
+// showKeys is helpKeys for a person.
+func showKeys(a *app.App, word string) (found bool, err error) {
+	err = a.Paged(func(w io.Writer) error {
+		found, err = helpKeys(w, word)
+		return err
+	})
+	return found, err
 }
 
 // hasPage: most pages are known by their own names; README is an index, jobs a command, and output what people call a key.

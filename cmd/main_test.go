@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/app/apptest"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/templates/workloads"
@@ -153,7 +154,7 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 	}
 }
 
-// TestHelpFits: no line of any help is wider than a terminal of 80 columns.
+// TestHelpFits: no line of any help is wider than a terminal of 80 columns, or than one of 60, on which words and commands stay whole.
 func TestHelpFits(t *testing.T) {
 	var all func(c *cobra.Command, path []string)
 	all = func(c *cobra.Command, path []string) {
@@ -164,6 +165,14 @@ func TestHelpFits(t *testing.T) {
 		for line := range strings.Lines(out.String()) {
 			if line = strings.TrimSuffix(line, "\n"); utf8.RuneCountInString(line) > 80 {
 				t.Errorf("%q --help-all: %d columns: %s", path, utf8.RuneCountInString(line), line)
+			}
+		}
+		narrow := apptest.OnTerminal(t, 60, func(a *app.App) { a.Execute(context.Background(), NewRoot, append(slices.Clone(path), "--help-all")) })
+		apptest.Fits(t, narrow, 60)
+		plain := strings.NewReplacer(" \\\n", " ").Replace(narrow)
+		for _, word := range strings.Fields(out.String()) {
+			if !strings.Contains(plain, word) {
+				t.Errorf("%q --help-all of 60 columns: %s is not whole", path, word)
 			}
 		}
 		for _, sub := range c.Commands() {

@@ -31,6 +31,7 @@ var clusterFile = spec.Register(&spec.Substrate{
 	},
 	HashScope:        func(s *spec.ClusterSpec) { sectionOf(s).Socket = "" },
 	Ignored:          localspec.IgnoredHere,
+	Here:             localspec.Here,
 	SharesFilesystem: func(*spec.ClusterSpec) bool { return true },
 	ExecHere:         true,
 	EarlyHead:        true,

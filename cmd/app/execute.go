@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"runtime/debug"
@@ -172,6 +173,10 @@ func (a *App) prepareHelp(root *cobra.Command) {
 			text = c.Short
 		}
 		usage := strings.Replace(c.UsageString(), flagsHere, a.flagHelp(c), 1)
-		fmt.Fprintf(c.OutOrStdout(), "%s\n\n%s", terminal.Reflow(text, terminal.HelpWidth(a.Out)), usage)
+		width := terminal.HelpWidth(a.Out)
+		_ = a.Paged(func(w io.Writer) error { // stdout keeps its errors itself
+			_, err := fmt.Fprintf(w, "%s\n\n%s", terminal.FitHelp(terminal.Reflow(text, width), width), terminal.FitHelp(usage, width))
+			return err
+		})
 	})
 }

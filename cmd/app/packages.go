@@ -193,7 +193,14 @@ func missing(what, path string, err error) error {
 }
 
 // CheckLaunched is CheckSent for a job on a cluster of its own, of which it is known what it can have.
-func (a *App) CheckLaunched(s *spec.ClusterSpec) error { return a.checkSent(&s.Job, onlyHere(s)) }
+func (a *App) CheckLaunched(s *spec.ClusterSpec) error {
+	if here := spec.SubstrateOf(s.Launcher).Here; here != nil {
+		if problems := here(s); len(problems) > 0 {
+			return problems
+		}
+	}
+	return a.checkSent(&s.Job, onlyHere(s))
+}
 
 // CheckSent refuses a job whose working directory, modules or script are not here, before anything is begun for it.
 func (a *App) CheckSent(j *spec.Job) error { return a.checkSent(j, false) }

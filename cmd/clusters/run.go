@@ -150,6 +150,9 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 	a.NoteNoRank(shown, o.rank)
 	fetched := fetch.Finish(untilAction(ctx, actions))
 	err = answerEnded(ctx, a, o, name, outcome, fetched)
+	if beginsAnew(outcome.Receipt, c.Spec) {
+		a.UI.Note("what it has left is this run's alone, and the next run begins anew: with --output-dir DIR (job.outputDir) each run has the same directory, and can go on")
+	}
 	if cause := outcome.Receipt.Exit.Cause; cause == runstate.CauseDriverFailed || cause == runstate.CausePrepareFailed {
 		output.HintMissing(a.UI, app.Place{Kept: c.MakesEnvironment()})
 		a.HintLeftOut(output.MissingFiles())
@@ -165,10 +168,23 @@ func noteRun(a *app.App, c *config.Loaded, s *launcher.Status) {
 		a.UI.Note("Starting run %s %s (%s)", a.UI.Paint(terminal.Bold, name), c.On(), c.Reason)
 	case s.SpecHash != spec.Hash(c.Spec): // the launch refuses the name and says why
 	case s.Phase.Ended():
-		a.UI.Note("Run %s ended at %s, and this is its record: give another --name for a new run, or --recreate to replace this run; files in a job.outputDir of the cluster file stay", name, terminal.Stamp(a.Err, s.Since))
+		a.UI.Note("Run %s ended at %s, and this is its record: give another --name for a new run, or --recreate to replace this run%s", name, terminal.Stamp(a.Err, s.Since), keptOutput(c.Spec))
 	default:
 		a.UI.Note("Run %s exists since %s and is shown again: give another --name for a new run", name, terminal.Stamp(a.Err, s.Created))
 	}
+}
+
+// beginsAnew reports whether the next run does not have what an interrupted one has left: its output directory is its own.
+func beginsAnew(rc *launcher.Receipt, s *spec.ClusterSpec) bool {
+	return rc.Exit.Cause == runstate.CauseInterrupted && rc.OutputDir != "" && s.Job.OutputDir == ""
+}
+
+// keptOutput is what --recreate does with the results of a run.
+func keptOutput(s *spec.ClusterSpec) string {
+	if s.Job.OutputDir == "" {
+		return " with its output (one with job.outputDir would go on with that)"
+	}
+	return "; files in job.outputDir stay"
 }
 
 // answerEnded accounts for a run that has ended. fetched is why its results were not copied.

@@ -95,3 +95,21 @@ func TestDryRunOfALivingRun(t *testing.T) {
 		{Before: "run --name a -d -- true", Args: "run --name a --dry-run -- true", Out: "a lives: run would attach to it\n", Calls: []string{"launch a"}},
 	})
 }
+
+// TestBeginsAnew: who interrupts a run that has left something is told how the next one goes on; not where it does so already.
+func TestBeginsAnew(t *testing.T) {
+	for _, c := range []struct {
+		cause, left, outputDir string
+		want                   bool
+	}{
+		{runstate.CauseInterrupted, "/state/output", "", true},
+		{runstate.CauseInterrupted, "", "", false},
+		{runstate.CauseInterrupted, "/shared/out", "/shared/out", false},
+		{runstate.CauseSucceeded, "/state/output", "", false},
+	} {
+		rc := &launcher.Receipt{OutputDir: c.left, Exit: runstate.Exit{Cause: c.cause}}
+		if got := beginsAnew(rc, &spec.ClusterSpec{Job: spec.Job{OutputDir: c.outputDir}}); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}

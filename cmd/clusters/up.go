@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -75,6 +73,7 @@ func runUp(ctx context.Context, a *app.App, o *upOptions) error {
 	if err != nil {
 		return err
 	}
+	addServe(ctx, a, l, c, o.recreate)
 	payload, err := newPayload(a, c.Spec, "rayctl up")
 	if err != nil {
 		return err
@@ -130,6 +129,26 @@ func runUp(ctx context.Context, a *app.App, o *upOptions) error {
 		return err
 	}
 	return answerUp(a, o, c.File, ready)
+}
+
+// addServe gives a new cluster Ray Serve, where its config is there. A living cluster is used as it is, with Serve or without.
+func addServe(ctx context.Context, a *app.App, l launcher.Launcher, c *config.Loaded, recreate bool) {
+	living := func() (same, other bool) {
+		_, err := newChange(ctx, a, l, c.Spec)
+		return err == nil && !recreate, errors.Is(err, launcher.ErrConflict) && !recreate
+	}
+	if same, _ := living(); same {
+		return
+	}
+	file, undo := app.AddServe(c)
+	if file == "" {
+		return
+	}
+	if _, other := living(); other {
+		undo()
+		return
+	}
+	a.UI.Note("The environment has Ray Serve, because there is %s", file)
 }
 
 // isNew reports whether up starts a cluster, as far as that can be seen before the launch: a living one is used again or refused, and the record of a run
@@ -242,25 +261,11 @@ func answerUp(a *app.App, o *upOptions, file string, s launcher.Status) error {
 	}
 	a.UI.Note("cluster %s is %s: %d of %d nodes, Ray %s%s", s.Name, s.Phase.Word(), ready, wanted, terminal.OrDash(s.Head.RayVersion), deadlineText(a.Err, s))
 	first := fmt.Sprintf("`rayctl submit %s -- python a.py`", id)
-	if config := serveConfig(file); config != "" {
+	if config := app.ServeConfig(file); config != "" {
 		first = fmt.Sprintf("`rayctl serve apply -f %s %s`", shellescape.Quote(config), id)
 	}
 	a.Next(first, fmt.Sprintf("`eval \"$(rayctl env %s)\"` in a shell, `rayctl env --python %s` for a notebook", id, id), fmt.Sprintf("`rayctl dashboard %s`", id), fmt.Sprintf("`rayctl down %s`", id))
 	return nil
-}
-
-// serveConfig is Serve's config beside the cluster file, as the template of init has it; "" if there is none.
-func serveConfig(file string) string {
-	config := filepath.Join(filepath.Dir(file), "serve.yaml")
-	if _, err := os.Stat(config); file == "" || err != nil {
-		return ""
-	}
-	if here, err := os.Getwd(); err == nil {
-		if rel, err := filepath.Rel(here, config); err == nil {
-			return rel
-		}
-	}
-	return config
 }
 
 // clockSkew is what clocks of different machines may differ.

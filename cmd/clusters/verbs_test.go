@@ -60,7 +60,8 @@ func TestRunLines(t *testing.T) {
 		{Args: "run --name a --junit r.xml -- true", Made: "r.xml", Out: "hello\n", Calls: []string{"launch a"}},
 		{Args: "run --name a --recreate -- true", Out: "hello\n", Calls: []string{"terminate a", "launch a"}},
 		{Args: "run --name a --end-on-disconnect -d -- true", Out: "a\n", Calls: []string{"launch a"}},
-		{Before: "run --name a -- true", Args: "run --name a -- true", Out: "hello\n", Err: "Run a ended at 2026-01-02T03:04:35Z, and this is its record: give another --name for a new run, or --recreate to replace this run; files in a job.outputDir of the cluster file stay\n", Calls: []string{"launch a"}},
+		{Before: "run --name a -- true", Args: "run --name a -- true", Files: file("job: {outputDir: out}"), Out: "hello\n", Err: "or --recreate to replace this run; files in job.outputDir stay\n", Calls: []string{"launch a"}},
+		{Before: "run --name a -- true", Args: "run --name a -- true", Out: "hello\n", Err: "Run a ended at 2026-01-02T03:04:35Z, and this is its record: give another --name for a new run, or --recreate to replace this run with its output (one with job.outputDir would go on with that)\n", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "run --name a -o json -- true", Out: `"cause": "succeeded"`, JSON: true, Err: "hello\n", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "run --name a -- false", Code: runstate.CodeSpec, Err: "the ended run a was a different one, with another command: true: choose another --name, or replace it with --recreate", Calls: []string{"launch a"}},
 		{Args: "run --name a --dry-run -- true", Out: "a would start on this machine (default launcher): true\n"},
@@ -97,7 +98,9 @@ func TestRunLines(t *testing.T) {
 		{Before: "run --name a -- true", Args: "history", Out: "a      local      2026-01-02T03:04:35Z   30 s   30             0      succeeded   true\n", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "run --name b -o json -- true", Out: `"state": "SUCCEEDED"`, JSON: true, Calls: []string{"launch a", "launch b"}},
 		{Before: "run --name a -- true", Args: "gc --older-than 0 --history", Out: "removed record a: ended 2026-01-02T03:04:35Z\nremoved receipt a: ended 2026-01-02T03:04:35Z\n", Calls: []string{"launch a", "reconcile", "forget a"}},
-		{Args: "up a", Files: map[string]string{"rayctl.yaml": "name: a", "serve.yaml": ""}, Err: "next: `rayctl serve apply -f serve.yaml a`; ", Calls: []string{"launch a"}},
+		{Args: "up a", Files: map[string]string{"rayctl.yaml": "name: a", "serve.yaml": ""}, Err: "next: `rayctl serve apply -f serve.yaml a`; ", Unsaid: "Ray Serve", Calls: []string{"launch a"}},
+		{Args: "up a", Files: map[string]string{"rayctl.yaml": "name: a\nlocal: {packages: ['ray[serve,train]']}", "serve.yaml": "applications: []"}, Err: "cluster a is Ready", Unsaid: "Ray Serve", Calls: []string{"launch a"}},
+		{Args: "up a --python /v", Files: map[string]string{"serve.yaml": "applications: []"}, Err: "cluster a is Ready", Unsaid: "Ray Serve", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "up a", Code: runstate.CodeSpec, Err: "cluster a has ended", Calls: []string{"launch a"}},
 		{Args: "run", Code: runstate.CodeSpec, Err: "there is no command to run: give it after --, as in `rayctl run -- python train.py`, or set job.entrypoint"},
 		{Args: "run x -- true", Code: runstate.CodeUsage, Err: "Put the command after `--`: rayctl run -- x true\n"},
@@ -213,6 +216,8 @@ func TestMissingModule(t *testing.T) {
 func TestUpLines(t *testing.T) {
 	with := func() launcher.Launcher { return new(apptest.Launcher).With("dev", "old", "queued") }
 	apptest.Run(t, verbs, with, []apptest.Line{
+		{Args: "up new", Files: map[string]string{"serve.yaml": "applications: []"}, Err: "The environment has Ray Serve, because there is serve.yaml\n", Calls: []string{"launch new"}},
+		{Args: "up new -f d/rayctl.yaml", Files: map[string]string{"d/rayctl.yaml": "name: new\nlocal: {packages: [numpy]}", "d/serve.yaml": "http_options: {}\napplications: []"}, Err: "The environment has Ray Serve, because there is d/serve.yaml\n", Calls: []string{"launch new"}},
 		{Args: "up new", Err: "cluster new is Ready: 1 of 1 nodes, Ray 2.60.0", Calls: []string{"launch new"}},
 		{Args: "up new -q -o name", Out: "new\n", Calls: []string{"launch new"}},
 		{Args: "up new -o json", Out: `"phase": "Ready"`, Calls: []string{"launch new"}},
@@ -222,6 +227,7 @@ func TestUpLines(t *testing.T) {
 		{Before: "up new", Args: "up new --workers 3", Code: runstate.CodeSpec, Err: "cluster new has another spec", Calls: []string{"launch new"}},
 		{Before: "down dev", Args: "down dev", Err: "Cluster dev had ended at 2026-01-02T03:04:35Z; its record is kept\n", Calls: []string{"terminate dev", "terminate dev"}},
 		{Args: "up dev", Err: "it stays as it is"},
+		{Args: "up dev", Files: map[string]string{"serve.yaml": "applications: []"}, Err: "it stays as it is", Unsaid: "Ray Serve"},
 		{Args: "up dev --workers 2", Code: runstate.CodeSpec, Err: "cluster dev has another spec"},
 		{Args: "up dev --recreate", Err: "cluster dev is Ready", Calls: []string{"terminate dev", "forget dev", "launch dev"}},
 		{Args: "up old", Code: runstate.CodeSpec, Err: "cluster old has ended"},

@@ -140,6 +140,9 @@ func rendered(a *app.App, o *renderOptions, c *config.Loaded) ([]launcher.File, 
 	if err := c.ReadJobFiles(false); err != nil {
 		return nil, err
 	}
+	if o.up {
+		app.AddServe(c)
+	}
 	l, err := a.Launcher(c)
 	if err != nil {
 		return nil, err

@@ -150,6 +150,8 @@ func TestLines(t *testing.T) {
 			Code: runstate.CodeSpec, Err: "train.sh has trainer.nnodes 8, and the cluster file has at most 4 nodes with GPUs: make them equal"},
 		{Args: "validate -- python nosuch.py", Code: runstate.CodeSpec, Err: "there is no file nosuch.py in "},
 		{Args: "validate --each-node=2 -- true", Code: runstate.CodeSpec, Err: "has 1 CPU for 2 processes"},
+		{Args: "validate", Files: map[string]string{"rayctl.yaml": "mounts: [/nosuch/dir]\njob: {entrypoint: 'true'}"}, Code: runstate.CodeSpec, Err: "mounts[0]: the source /nosuch/dir is no directory of this machine: make it, or correct source.local"},
+		{Args: "validate --launcher slurm", Files: map[string]string{"rayctl.yaml": "mounts: [/nosuch/dir]\njob: {entrypoint: 'true'}"}, Err: "Valid; it would start on Slurm"},
 		{Args: "validate --up --name a", Err: "Valid; it would start on this machine (default launcher)"},
 		{Args: "validate", Code: runstate.CodeSpec, Err: "there is no command to run"},
 		{Args: "validate", Files: map[string]string{"rayctl.yaml": "nosuch: 1"}, Code: runstate.CodeSpec, Err: `rayctl.yaml:1: unknown key "nosuch"`},

@@ -3,6 +3,7 @@ package terminal
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"time"
 
@@ -98,5 +99,37 @@ func Reflow(text string, width int) string {
 		out = append(out, line)
 	}
 	end()
+	return strings.Join(out, "\n")
+}
+
+var (
+	listed  = regexp.MustCompile(`^( +\S+ {2,})(\S.*)$`)
+	command = regexp.MustCompile(`^( +)((?:rayctl|eval) .*?)(?: +(# .*))?$`)
+)
+
+// FitHelp breaks the lines of lists and examples that are longer than width: texts of a list below their beginning, commands so that they can be copied.
+func FitHelp(text string, width int) string {
+	var out []string
+	for line := range strings.SplitSeq(text, "\n") {
+		item, example := listed.FindStringSubmatch(line), command.FindStringSubmatch(line)
+		switch {
+		case widthOf(line) <= width:
+			out = append(out, line)
+		case example != nil:
+			if example[3] != "" {
+				out = append(out, foldLine(example[1]+example[3], width)...)
+			}
+			lines := foldLine(example[1]+example[2], width-len(` \`)-indent)
+			out = append(out, strings.Join(lines, " \\\n"+strings.Repeat(" ", indent)))
+		case item != nil:
+			begin := item[1]
+			for _, words := range wrap(item[2], max(width-len(begin), narrowest)) {
+				out = append(out, begin+words)
+				begin = strings.Repeat(" ", len(item[1]))
+			}
+		default:
+			out = append(out, foldLine(line, width)...)
+		}
+	}
 	return strings.Join(out, "\n")
 }

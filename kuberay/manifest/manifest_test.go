@@ -147,7 +147,7 @@ func TestOwners(t *testing.T) {
 
 // TestNewerFields: fields that a newer KubeRay may have are noted with their places, and are in what is launched.
 func TestNewerFields(t *testing.T) {
-	const newer = "networkPolicy: {mode: DenyAll}, gcsFaultToleranceOptions: {redisAddress: r, backend: rocksdb}, workerGroupSpecs: [{groupName: a, template: {spec: {containers: []}}, drain: true}], "
+	const newer = "networkPolicy: {mode: DenyAll}, tlsOptions: {enabled: true}, historyServerOptions: {a: 1}, autoscalerOptions: {args: [x]}, gcsFaultToleranceOptions: {redisAddress: r, backend: rocksdb}, workerGroupSpecs: [{groupName: a, template: {spec: {containers: []}}, drain: true}], "
 	for kind, text := range map[string]string{
 		"spec.":                "apiVersion: ray.io/v1\nkind: RayCluster\nspec: {" + newer + cluster + "}\n",
 		"spec.rayClusterSpec.": "apiVersion: ray.io/v1\nkind: RayJob\nspec: {entrypoint: a,\n rayClusterSpec: {" + newer + cluster + "}}\n",
@@ -157,7 +157,7 @@ func TestNewerFields(t *testing.T) {
 			t.Fatal(err)
 		}
 		notes, rc := strings.Join(m.Notes, "\n"), keys(m)["kuberay.rayCluster"]
-		for _, field := range []string{"networkPolicy", "gcsFaultToleranceOptions.backend", "workerGroupSpecs[0].drain"} {
+		for _, field := range []string{"networkPolicy", "tlsOptions", "historyServerOptions", "autoscalerOptions.args", "gcsFaultToleranceOptions.backend", "workerGroupSpecs[0].drain"} {
 			if !strings.Contains(notes, kind+field+" (line ") {
 				t.Errorf("%s%s: %s", kind, field, notes)
 			}

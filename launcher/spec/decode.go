@@ -155,6 +155,9 @@ func (d *decoder) slice(n *node, v reflect.Value, path, pathTag string) {
 	hint := "write it as [A, B] or as lines that begin with -"
 	if t := v.Type().Elem(); t.Kind() == reflect.Struct && ours(t) {
 		hint = "write it as lines that begin with -, each with keys of " + strings.Join(fieldNames(t), ", ")
+		if t == mountType {
+			hint = "write it as [/a/path], or" + strings.TrimPrefix(hint, "write it as")
+		}
 	}
 	if !d.want(n, listKind, path, hint) {
 		return

@@ -86,6 +86,8 @@ func TestDecodeErrors(t *testing.T) {
 		{"another tool's key of another place", "command: python train.py\n", `f.yaml:1: unknown key "command": did you mean job.entrypoint?`},
 		{"another tool's key of the file", "job: {max-retries: 2, ram: 1, container: x}\n", `f.yaml:1: job: unknown key "max-retries": did you mean "restarts"?`},
 		{"another tool's key of the top level", "job: {container: x}\n", `f.yaml:1: job: unknown key "container": did you mean "image", which belongs at the top level of the file, without indentation?`},
+		{"Ray's spelling", "runtime_env: {pip: [x]}\n", `f.yaml:1: unknown key "runtime_env": did you mean job.runtimeEnv?`},
+		{"a mount that is no list", "mounts: /shared\n", `f.yaml:1: mounts: must be a list, not "/shared": write it as [/a/path], or lines that begin with -, each with keys of mountPath,`},
 		{"unknown to all", "job: {nosuchkey: x}\n", "unknown key \"nosuchkey\": `rayctl schema` lists the keys with their meaning"},
 		{"Kubernetes type", "mounts:\n- mountPath: /m\n  source:\n    kuberay:\n      hostPath: {pth: /x}\n", `f.yaml:5: mounts[0].source.kuberay.hostPath: unknown key "pth": did you mean "path"?`},
 		{"no map", "- a\n", "f.yaml:1: a cluster file is a map of keys, this is a list"},

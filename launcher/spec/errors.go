@@ -93,6 +93,8 @@ func unknownKey(e entry, path string, t reflect.Type) *Error {
 		hint = "did you mean \"" + near + "\"?"
 	} else if place := elsewhere(e.key); place != "" {
 		hint = place
+	} else if place := elsewhere(camelCase(e.key)); camelCase(e.key) != "" && place != "" {
+		hint = place
 	} else if place := meantKey(e.key, names); place != "" {
 		hint = place
 	} else if len(names) <= 14 {
@@ -101,6 +103,18 @@ func unknownKey(e entry, path string, t reflect.Type) *Error {
 		hint = "`rayctl schema` lists the keys with their meaning"
 	}
 	return e.origin.errorf(path, hint, "unknown key %q", e.key)
+}
+
+// camelCase is a key that is written with _ or -, such as runtime_env or runtime-env, as keys are written here.
+func camelCase(key string) string {
+	words := strings.FieldsFunc(key, func(r rune) bool { return r == '_' || r == '-' })
+	for i, w := range words {
+		if w = strings.ToLower(w); i > 0 {
+			w = strings.ToUpper(w[:1]) + w[1:]
+		}
+		words[i] = w
+	}
+	return strings.Join(words, "")
 }
 
 // elsewhere names the place in the file where a key of this name belongs; "" if there is none.

@@ -59,6 +59,8 @@ type Substrate struct {
 	// Ignored are sentences about keys outside of the section that the file, with defaults, sets and this launcher has no use for (package ignored); may be
 	// nil if it uses all keys.
 	Ignored func(s *ClusterSpec) []string
+	// Here are the reasons why this machine cannot have what a valid file describes, where the nodes are this machine. It changes nothing. May be nil.
+	Here func(s *ClusterSpec) Errors
 
 	// InsteadOf are, by the name of an option of Ray that has no key (package rayoptions), what this launcher has in its place: a part of a sentence.
 	InsteadOf map[string]string

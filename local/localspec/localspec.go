@@ -30,6 +30,7 @@ var Substrate = spec.Register(&spec.Substrate{
 	PackagesKey:      "local.packages",
 	Environment:      environment,
 	Ignored:          IgnoredHere,
+	Here:             Here,
 	SharesFilesystem: func(*spec.ClusterSpec) bool { return true },
 	ExecHere:         true,
 	EarlyHead:        true,

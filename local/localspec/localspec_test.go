@@ -1,12 +1,13 @@
 package localspec_test
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher/spec"
-	_ "github.com/rayctl/rayctl/local/localspec"
+	"github.com/rayctl/rayctl/local/localspec"
 )
 
 func mustDecode(t *testing.T, text string) *spec.ClusterSpec {
@@ -41,6 +42,28 @@ func TestPackages(t *testing.T) {
 		if err := spec.Validate(mustDecode(t, "launcher: local\nlocal: {packages: "+text+"}")); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+// TestHere: mounts that this machine cannot have are named, and nothing is made of those that it can.
+func TestHere(t *testing.T) {
+	dir := t.TempDir()
+	s := mustDecode(t, "launcher: local\nmounts: ["+dir+", {mountPath: "+dir+"/new, source: {local: "+dir+"}}]")
+	if problems := localspec.Here(s); len(problems) > 0 {
+		t.Error(problems)
+	}
+	if _, err := os.Lstat(dir + "/new"); err == nil {
+		t.Error("it makes the mount")
+	}
+	if err := os.Mkdir(dir+"/other", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s = mustDecode(t, "launcher: local\nmounts: [/nosuch, {mountPath: "+dir+"/other, source: {local: "+dir+"}}, {mountPath: "+dir+"/a/b, source: {local: "+dir+"}}]")
+	want := "mounts[0]: the source /nosuch is no directory of this machine: make it, or correct source.local\n" +
+		"mounts[1]: " + dir + "/other exists on this machine, and is not " + dir + ": make it a link to " + dir + " yourself, or choose another mountPath\n" +
+		"mounts[2]: " + dir + "/a/b cannot be made in " + dir + "/a: no such file or directory: make it"
+	if got := localspec.Here(s).Error(); !strings.HasPrefix(got, want) {
+		t.Errorf("%s\nwant\n%s", got, want)
 	}
 }
 

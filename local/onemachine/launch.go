@@ -90,6 +90,12 @@ func (l *Launcher) possible(s *spec.ClusterSpec, p launcher.Payload) error {
 	if err := requireBash(s); err != nil {
 		return err
 	}
+	if problems := localspec.Here(s); len(problems) > 0 {
+		return problems
+	}
+	if p.DryRun {
+		return nil
+	}
 	return linkMounts(s.Mounts, notes(p.Progress))
 }
 

@@ -76,10 +76,16 @@ func (l *Launcher) Notes(*spec.ClusterSpec) []string { return nil }
 // Searches is true.
 func (l *Launcher) Searches(context.Context, string) bool { return true }
 
-// Accepted is File; without one each change is a conflict.
+// Accepted is File; without one each change of a cluster is a conflict.
 func (l *Launcher) Accepted(_ context.Context, id launcher.ID) (*spec.ClusterSpec, error) {
-	if l.File != nil {
+	l.mutex.Lock()
+	known := l.clusters[string(id)] != nil
+	l.mutex.Unlock()
+	switch {
+	case l.File != nil:
 		return l.File, nil
+	case !known:
+		return nil, launcher.ErrNotFound
 	}
 	return nil, another(id)
 }

@@ -49,7 +49,7 @@ func (o object) objects(key string) (all []object) {
 
 // whole are fields that are named alone, not with all that is below them.
 var whole = strings.Fields(`initContainers affinity securityContext lifecycle livenessProbe readinessProbe startupProbe metadata topologySpreadConstraints envFrom volumeMounts
-	headService gcsFaultToleranceOptions dnsConfig hostAliases scaleStrategy authOptions managedBy`)
+	headService gcsFaultToleranceOptions dnsConfig hostAliases scaleStrategy authOptions managedBy networkPolicy tlsOptions historyServerOptions`)
 
 // rest are the paths of what was not taken.
 func rest(path string, v any) (paths []string) {
@@ -108,7 +108,7 @@ func ofManifest(from Source, m *spec.Manifest) (*draft, error) {
 	d.launcher = m.Launcher
 	c := &cluster{draft: d, mounts: map[string]string{}}
 	for _, note := range m.Notes {
-		d.leave("%s", strings.TrimPrefix(note, m.File+": "))
+		d.left = append(d.left, cleaned(strings.TrimPrefix(note, m.File+": "))) // whole: it is rayctl's own sentence
 	}
 	for _, k := range m.Keys {
 		if k.Path == "kuberay.rayCluster" {

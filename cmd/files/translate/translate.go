@@ -153,16 +153,21 @@ func (d *draft) refusals(body []byte) error {
 
 // oneLine is text for a comment or a message: one line, without control characters, not too long.
 func oneLine(text string) string {
+	text = cleaned(text)
+	const most = 220
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most-3]) + "..."
+	}
+	return text
+}
+
+// cleaned is text in one line, without characters that a terminal or YAML takes for something else.
+func cleaned(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0x2028 || r == 0x2029 || r == 0x85 || r == 0xfeff {
 			return ' '
 		}
 		return r
 	}, text)
-	text = strings.Join(strings.Fields(text), " ")
-	const most = 220
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most-3]) + "..."
-	}
-	return text
+	return strings.Join(strings.Fields(text), " ")
 }
