@@ -224,9 +224,9 @@ check-kubernetes:
 	$(GO) run ./test/kubetest/cmd run -- $(GO) test -vet=off -run '^TestGang$$' ./kuberay
 
 .PHONY: test-versions
-test-versions: ## the oldest and the newest supported Kubernetes with KubeRay, which it builds, other Rays, an earlier rayctl, the newest Slurm, and forms of the operator that few sites have: an hour, not in CI
+test-versions: ## the oldest and the newest supported Kubernetes with KubeRay, which it builds, other Rays, PyPI's torch (3 GB), an earlier rayctl, the newest Slurm, and forms of the operator that few sites have: an hour, not in CI
 	scripts/prepare.sh test
-	$(GO) test -tags matrix -count 1 -timeout 40m -run '^Test(EarlierRayctl|RayVersions)$$' ./test/e2e ./launcher/keeper
+	$(GO) test -tags matrix -count 1 -timeout 40m -run '^Test(EarlierRayctl|RayVersions|RLlibNewTorch)$$' ./test/e2e ./launcher/keeper
 	$(GO) test -tags matrix -count 1 -timeout 40m -run '^TestNewestVersion$$' ./slurm
 	$(GO) run ./test/kubetest/cmd build
 	$(GO) run ./test/kubetest/cmd run -- $(GO) test -tags matrix -count 1 -timeout 40m -run '^Test(BatchScheduler|OldCRD)$$' ./kuberay

@@ -48,8 +48,8 @@ func New(a *app.App) *cobra.Command {
 		Short: "Advise on Slurm or Kubernetes and the launcher for your work",
 		Long: "advise says which control plane fits your work, whether a gang scheduler is required, and which launcher and cluster file rayctl then needs, with the reasons.\n" +
 			"Without flags it goes by the cluster file, or asks on a terminal. It ends with the `rayctl init` line that writes the files, or with the line that launches a file\n" +
-			"that is right as it is. It looks for the launcher in your profiles, for sinfo and in the kubeconfig, asks Slurm or Kubernetes for at most 2 s whether it answers, and\n" +
-			"writes nothing.",
+			"that is right as it is. It looks for the launcher in your profiles, for sinfo and in the kubeconfig, asks Slurm or Kubernetes for at most 2 s whether it answers (not\n" +
+			"Slurm behind ssh or slurmrestd: a login may need a password), and writes nothing.",
 		Example: "  rayctl advise\n  rayctl advise --nodes 16 --gpus 8 --tightly-coupled --bare-metal\n  rayctl advise --nodes 8 --python-native --multi-tenant -o json\n  rayctl advise -f rayctl.yaml",
 		Args:    app.NoDash(0, "no arguments"),
 	}
@@ -58,7 +58,7 @@ func New(a *app.App) *cobra.Command {
 	}
 	o.config.AddSelection(c)
 	c.Flags().IntVar(&o.needs.Nodes, "nodes", 1, "number of nodes of one job: `N`")
-	c.Flags().IntVar(&o.gpus, "gpus", -1, "number of GPUs of a node: `N` (default: those of the file, else 8 where several nodes wait for each other, else 0)")
+	c.Flags().IntVar(&o.gpus, "gpus", -1, "number of GPUs of a node: `N` (default: those of the file, else 8 where several nodes wait for each other and --edge is not given, else 0)")
 	c.Flags().Lookup("gpus").DefValue = "0" // which help does not show
 	for _, q := range o.questions() {
 		c.Flags().BoolVar(q.answer, q.flag, false, q.usage)

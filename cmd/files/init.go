@@ -43,7 +43,7 @@ func NewInit(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "init [TEMPLATE | DIR | --from FILE]",
 		Short: "Write a commented rayctl.yaml and a small script to begin with",
-		Long: "init writes a cluster file and a script that run as they are, or what a CI system needs to run them. Clusters are named after the directory.\n" +
+		Long: "init writes a cluster file and the program or the scripts that it runs, or what a CI system needs to run them. Clusters are named after the directory.\n" +
 			"A path, such as ./mine, is a directory with a team's own templates (`rayctl help templates`). On a terminal init asks for the template, if none is named, and\n" +
 			"for its parameters, unless --set gives some. It asks nothing with -y, in CI and without a terminal: the template is basic then, and parameters have their defaults.\n\n" + templateHelp() +
 			"\n--params shows what --set can change in a template.\n\n" +

@@ -16,7 +16,7 @@ func recipes(string) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	b.WriteString("# Recipes\n\nMade from the templates' manifests by `make docs`. `rayctl init TEMPLATE` writes the files, `rayctl init TEMPLATE --params` shows what `--set` can change, and\n" +
-		"[Templates of a team](templates.md) says how to write one.\n\n**Run** means that a test runs the files as they are. **Checked, not run** means that a test compares their options with the framework's own, and runs nothing.\n\n" +
+		"[Templates of a team](templates.md) says how to write one.\n\n**Run** means that a test runs the files, with small sizes and with the packages that its machine has. **Checked, not run** means that a test compares their options with the framework's own, and runs nothing.\n\n" +
 		"| template | framework | launchers | run or checked | by |\n|---|---|---|---|---|\n")
 	for _, t := range all {
 		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s | %s | %s |\n", t.Name, t.Name, framework(t.Framework), orDash(strings.Join(t.Launchers, ", ")), orDash(howTried(t)), orDash(testsOf(t)))

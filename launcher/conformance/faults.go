@@ -196,7 +196,7 @@ func (s *suite) endsRayBy(t *testing.T, stops []raytest.Stop) {
 		t.Fatalf("%v, attempts %+v", err, r)
 	}
 	for i, stop := range stops {
-		if said := r.Attempts[i].Message; !strings.Contains(said, stop.Cause) {
+		if said := r.Attempts[i].Message; !stop.Cause.MatchString(said) {
 			t.Errorf("after %s: %q, want %q", stop.Command, said, stop.Cause)
 		}
 	}

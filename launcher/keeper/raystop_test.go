@@ -1,7 +1,6 @@
 package keeper_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher/keeper"
@@ -23,7 +22,7 @@ func TestRayStop(t *testing.T) {
 		t.Fatalf("%+v, attempts %+v", final.Exit, final.Attempts)
 	}
 	for i, stop := range raytest.Stops {
-		if said := final.Attempts[i].Message; !strings.Contains(said, stop.Cause) {
+		if said := final.Attempts[i].Message; !stop.Cause.MatchString(said) {
 			t.Errorf("after %s: %q, want %q", stop.Command, said, stop.Cause)
 		}
 	}

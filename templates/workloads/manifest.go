@@ -32,7 +32,7 @@ type Manifest struct {
 	Parameters []Parameter `yaml:"parameters" json:"parameters,omitempty"`
 	Checks     []Check     `yaml:"checks" json:"checks,omitempty"`
 	Needs      Needs       `yaml:"needs" json:"needs,omitzero"`
-	Ran        []Evidence  `yaml:"ran" json:"ran,omitempty"`         // what a test runs as it is
+	Ran        []Evidence  `yaml:"ran" json:"ran,omitempty"`         // what a test runs
 	Checked    []Evidence  `yaml:"checked" json:"checked,omitempty"` // what is only compared with the framework
 	Sources    []string    `yaml:"sources" json:"sources,omitempty"` // where the options were read
 	Place      string      `yaml:"place" json:"place,omitempty"`     // a folder for the files, below the one that the user names

@@ -12,11 +12,18 @@ import (
 	"github.com/rayctl/rayctl/test/needs"
 )
 
-// TestRLlibTemplate runs what `rayctl init rllib` writes, on one cluster, with Debian's torch. The driver is killed after its first checkpoint, from which the next job goes on; that one is
-// stopped, saves, and the third job has one iteration left.
+// TestRLlibTemplate: with Debian's torch. TestRLlibNewTorch has PyPI's.
 func TestRLlibTemplate(t *testing.T) {
 	u := exampleUser(t)
-	up := append([]string{"up", "learners", "-f", "rllib/rayctl.yaml", "--output-dir", filepath.Join(u.dir, "out")}, u.withTorch()...)
+	u.learns(u.withTorch()...)
+}
+
+// learns runs what `rayctl init rllib` writes, on one cluster. The driver is killed after its first checkpoint, from which the next job goes on; that one is stopped, saves, and the third
+// job has one iteration left. more is for `rayctl up`.
+func (u *user) learns(more ...string) {
+	u.t.Helper()
+	t := u.t
+	up := append([]string{"up", "learners", "-f", "rllib/rayctl.yaml", "--output-dir", filepath.Join(u.dir, "out")}, more...)
 	u.want(0, "init", "rllib", "--dir", "rllib", "--set", "nodes=1", "--set", "iterations=100000")
 	u.runExample(up...)
 	defer u.want(0, "down", "learners", "--now")

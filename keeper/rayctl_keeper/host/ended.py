@@ -5,7 +5,7 @@ import signal
 
 SOMEBODY = "of somebody on this host, or of the driver,"
 BY_SIGTERM = "%%s was ended by SIGTERM, which rayctl has not sent: `ray stop` or `pkill` %s does that" % SOMEBODY
-BY_SIGKILL = "%%s was ended by SIGKILL, which rayctl has not sent: `ray stop --force` or `pkill -9` %s does that, or the kernel when memory is used up" % SOMEBODY
+BY_SIGKILL = "%%s was ended by SIGKILL, which rayctl has not sent: `ray stop` or `pkill -9` %s does that, or the kernel when memory is used up" % SOMEBODY
 WITH_AGENT = "raylet has ended because its %%s has: `ray stop` or `pkill` %s does that, or the kernel when memory is used up" % SOMEBODY
 # What a process writes into its log when it gets SIGTERM: src/ray/raylet/main.cc and src/ray/gcs/gcs_server_main.cc (Ray 2.9 to 2.60). A drained raylet also ends
 # with exit code 0, and that is no failure. So does a raylet whose agent has ended, and that is a failure (src/ray/raylet/agent_manager.cc).

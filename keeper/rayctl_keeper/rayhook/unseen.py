@@ -73,19 +73,20 @@ def refused(text):
 
 
 def await_end(temp, names, stays=lambda: True):
-    """Waits until one of these processes of Ray has ended, and looks whether somebody else has ended it: not `ray start`, as long as that stays."""
+    """Waits until one of these processes of Ray has ended, and looks whether somebody else has ended it: not `ray start`, as long as that stays. Says the first of the
+    names that somebody has ended: `ray stop` ends all of them within seconds."""
     known = {}
     while True:
         time.sleep(PAUSE)
         if len(known) < len(names):
             known.update((name, pid) for pid, name in children() if name in names)
-        for name, pid in known.items():
-            if not process.lives(pid):
-                time.sleep(LATE)
+        if not all(process.lives(pid) for pid in known.values()):
+            time.sleep(LATE)
+            for name in names:
                 why = ended.by_log(name, headfile.log_of(temp, name + ".out"))
                 if why and stays():
                     end(why)
-                return
+            return
 
 
 def children():

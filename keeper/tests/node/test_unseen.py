@@ -69,7 +69,7 @@ class Told(unittest.TestCase):
             unseen.tell_ends(scripts)
             scripts._log_unexpected_subprocess_exit_details(dead, "logs", None)
         self.assertEqual(shown, [(dead, "logs", None)])
-        self.assertRegex(told[0], "^raylet was ended by SIGKILL, which rayctl has not sent: `ray stop --force` or `pkill -9` .*; its dashboard ended with exit code 1$")
+        self.assertRegex(told[0], "^raylet was ended by SIGKILL, which rayctl has not sent: `ray stop` or `pkill -9` .*; its dashboard ended with exit code 1$")
 
     def test_older_versions(self):
         with mock.patch.object(unseen.leave, "tells", lambda: True):
@@ -89,6 +89,19 @@ class Told(unittest.TestCase):
             node._drain_node_before_shutdown("the node")
             self.assertFalse(unseen.leave.stays())
         self.assertEqual(drained, ["the node"])
+
+    def test_several(self):
+        """`ray stop` has ended both before the next look."""
+        logs, said = {"raylet.out": "main.cc:1: received SIGTERM", "gcs_server.out": "GCS server received SIGTERM"}, []
+
+        def end(sentence):
+            said.append(sentence)
+            raise SystemExit
+
+        with mock.patch.multiple(unseen, children=lambda: [(1, "gcs_server"), (2, "raylet")], end=end, PAUSE=0.0, LATE=0.0), \
+                mock.patch.multiple(unseen.process, lives=lambda pid: False), mock.patch.multiple(unseen.headfile, log_of=lambda temp, name: logs[name]):
+            self.assertRaises(SystemExit, unseen.await_end, "/", ("raylet", "gcs_server"))
+        self.assertRegex(said[0], "^raylet was ended by SIGTERM")
 
     def test_its_own_end(self):
         """`ray start` has got SIGTERM, and ends the raylet."""
