@@ -99,6 +99,9 @@ func helpSubject(a *app.App, root *cobra.Command, words []string) error {
 	if document == "" && hasPage(word) {
 		document = word + ".md"
 	}
+	if strings.HasPrefix(word, "rayctl_") {
+		document = variables
+	}
 	if text := docs.Read(document); text != "" {
 		return a.Paged(func(w io.Writer) error { return terminal.Markdown(w, text, linked) })
 	}

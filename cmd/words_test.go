@@ -83,6 +83,7 @@ func TestHelpSubjects(t *testing.T) {
 		"--help":             "exit-codes, variables",
 		"help warning":       "RAYCTL_ENDS_AT",
 		"help variables":     "## Variables\n\nBesides",
+		"help RAYCTL_NODES":  "## Variables\n\nBesides",
 		"help Kubernetes":    "Role",
 		"help slurm":         "partition",
 		"help sharing":       "job.shareDir",
