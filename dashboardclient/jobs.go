@@ -149,11 +149,11 @@ func (c *Client) StopJob(ctx context.Context, id string) (bool, error) {
 // (Ray 2.60, JobManager._monitor_job_internal: the supervisor has ended, and the job has no status that is terminal).
 const (
 	watchedByRay = 15 * time.Second // after the end of a job, on a busy machine
-	writtenAgain = 4 * time.Second
+	writtenAgain = 16               // answers, four each second: a Ray that answers late also writes late
 )
 
-// DeleteJob removes a terminal job from the cluster's list. For any other job it returns an APIError. For a job that has ended just now it takes up to 4
-// seconds longer: Ray may write such a job again.
+// DeleteJob removes a terminal job from the cluster's list. For any other job it returns an APIError. For a job that has ended just now it takes 4
+// seconds longer, on a busy machine up to 15: Ray may write such a job again.
 func (c *Client) DeleteJob(ctx context.Context, id string) error {
 	job, err := c.getJob(ctx, request{doing: "delete job " + id}, id)
 	if err != nil {
@@ -162,9 +162,9 @@ func (c *Client) DeleteJob(ctx context.Context, id string) error {
 	if err := c.deleteJob(ctx, id); err != nil || time.Since(job.EndTime) > watchedByRay {
 		return err
 	}
-	looking, cancel := context.WithTimeout(ctx, writtenAgain)
+	looking, cancel := context.WithTimeout(ctx, watchedByRay)
 	defer cancel()
-	for sleep.For(looking, 250*time.Millisecond) {
+	for n := 0; n < writtenAgain && sleep.For(looking, 250*time.Millisecond); n++ {
 		switch again, err := c.getJob(looking, request{once: true, limit: lookLimit}, id); {
 		case err != nil: // not found, as a rule; the job is deleted in any case
 		case again.Status == JobFailed && again.StartTime.IsZero(): // what Ray writes; a job that was submitted since has a start

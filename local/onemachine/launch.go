@@ -91,7 +91,8 @@ func (l *Launcher) possible(s *spec.ClusterSpec, p launcher.Payload) error {
 		return err
 	}
 	if problems := localspec.Here(s); len(problems) > 0 {
-		return problems
+		first := problems[0]
+		return launcher.Fail(runstate.CodeSpec, problems, first.Hint, "%s: %s", first.Path, first.Msg)
 	}
 	if p.DryRun {
 		return nil
