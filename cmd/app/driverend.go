@@ -76,7 +76,7 @@ func (o *DriverEnd) HintMissing(ui *terminal.UI, p Place) {
 	extra, anew := extraFor(module, last, at[0]), func(string) string { return "" }
 	if p.Standing != "" {
 		anew = func(flags string) string {
-			return "; `rayctl up " + p.Standing + " --recreate " + flags + "` makes the cluster again, with it for all jobs"
+			return "; `rayctl up " + p.Standing + " --recreate " + flags + "` makes the cluster again, with it for all jobs: add the flags that it was made with"
 		}
 	}
 	switch one := "--pip " + packageWith(module); {

@@ -76,12 +76,12 @@ func TestHintOfPlace(t *testing.T) {
 		}
 	}
 	check(Place{Kept: true}, "Python has no module a_b: `--pip a-b` installs it once, for all runs that use the same flag")
-	check(Place{Standing: "t4"}, "Python has no module a_b: `--pip a-b` installs it for one job; `rayctl up t4 --recreate --pip a-b` makes the cluster again, with it for all jobs")
+	check(Place{Standing: "t4"}, "Python has no module a_b: `--pip a-b` installs it for one job; `rayctl up t4 --recreate --pip a-b` makes the cluster again, with it for all jobs: add the flags that it was made with")
 	if err := os.WriteFile(filepath.Join(dir, "requirements.txt"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	check(Place{Standing: "t4"}, "Python has no module a_b: `-r requirements.txt` installs what that file lists for one job, `--pip a-b` that package alone; "+
-		"`rayctl up t4 --recreate -r requirements.txt` makes the cluster again, with it for all jobs")
+		"`rayctl up t4 --recreate -r requirements.txt` makes the cluster again, with it for all jobs: add the flags that it was made with")
 	if err := os.WriteFile(filepath.Join(dir, "a_b.py"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

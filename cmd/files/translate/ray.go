@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -361,6 +362,8 @@ func (s *script) submit(st *syntax.Stmt, c *syntax.CallExpr, words []*syntax.Wor
 func (s *script) jobFlag(name, value string, known bool, line int) {
 	job := s.top.below("job")
 	switch {
+	case name == "address" && known && !ownAddress.MatchString(value): // in a script that starts Ray it is a variable, or this machine
+		s.leave("line %d: --address=%s: a run has a cluster of its own; `rayctl submit --address` submits a job to that one", line, value)
 	case name == "address" || name == "verbose" || name == "v" || strings.HasPrefix(name, "log-"):
 	case name == "headers" || name == "verify":
 		s.leave("line %d: --%s: it is for the dashboard of a cluster that runs already, which `rayctl submit --address` reaches", line, name)
@@ -396,6 +399,9 @@ func (s *script) jobFlag(name, value string, known bool, line int) {
 		s.leave("line %d: --%s: rayctl does not know this option", line, name)
 	}
 }
+
+// ownAddress is an address of the machine on which the command runs.
+var ownAddress = regexp.MustCompile(`^(\w+://)?(localhost|127\.[\d.]+|\[::1\])?(:\d+)?/?$`)
 
 // runtimeEnv is Ray's runtime_env as JSON.
 func (s *script) runtimeEnv(text string, line int) {

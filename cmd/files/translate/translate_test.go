@@ -160,6 +160,7 @@ func TestOptions(t *testing.T) {
 		"ray job submit --runtime-env env.yaml -- a":             "copy what is in the file to job.runtimeEnv",
 		"ray job submit --runtime-env-json '[1]' -- a":           "--runtime-env-json: not a JSON object",
 		"ray job submit --metadata-json '{\"a\": \"b\"}' -- a":   "metadata:\n    a: b\n",
+		"ray job submit --address http://h:8265 -- a":            "--address=http://h:8265: a run has a cluster of its own",
 		"ray job submit --shiny 1 -- a":                          "--shiny: rayctl does not know this option",
 		"ray start --head && (python a.py)":                      "set job.entrypoint, or give it as in",
 		"ray start --head --num-cpus=4\npython a.py":             "ray start --num-cpus=4: set it at head or workers",
