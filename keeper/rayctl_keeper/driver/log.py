@@ -77,14 +77,21 @@ class DriverLog:
     def progress(self, attempt, prepare):
         """Of the output of an attempt: the file, how many bytes of it whoever follows the output gets so far, and whether that is all. prepare: what job.prepare
         has printed, alone; nothing where that is not known any more: whoever asks learns where the driver's begins from the status."""
-        path = self.path(attempt)
-        size = os.path.getsize(path) if os.path.exists(path) else 0
-        before, current = self._before, int(_number(self._current).partition(".")[0] or 0)  # after the size: what job.prepare prints is whole when these change
+        while True:
+            current, path = self._attempt(), self.path(attempt)
+            size = os.path.getsize(path) if os.path.exists(path) else 0
+            before = self._before  # after the size: what job.prepare prints is whole when this changes
+            if self._attempt() == current:
+                break  # else the file may have got another name meanwhile, and the next attempt's the former one
         if prepare and current == attempt and before:
             return path, min(size, before[2]), True
         if prepare and (attempt in self._begun or current > attempt):
             return path, min(size, self._begun.get(attempt, 0)), True
         return path, size, self.over or current > attempt
+
+    def _attempt(self):
+        """Whose log driver.log is; 0: nobody's."""
+        return int(_number(self._current).partition(".")[0] or 0)
 
     def await_change(self, seen, seconds):
         """Waits until `changes` is more than seen. Returns whether it is."""
