@@ -133,18 +133,11 @@ func runUp(ctx context.Context, a *app.App, o *upOptions) error {
 
 // addServe gives a new cluster Ray Serve, where its config is there. A living cluster is used as it is, with Serve or without.
 func addServe(ctx context.Context, a *app.App, l launcher.Launcher, c *config.Loaded, recreate bool) {
-	living := func() (same, other bool) {
-		_, err := newChange(ctx, a, l, c.Spec)
-		return err == nil && !recreate, errors.Is(err, launcher.ErrConflict) && !recreate
-	}
-	if same, _ := living(); same {
-		return
-	}
 	file, undo := app.AddServe(c)
 	if file == "" {
 		return
 	}
-	if _, other := living(); other {
+	if _, err := newChange(ctx, a, l, c.Spec); !recreate && errors.Is(err, launcher.ErrConflict) {
 		undo()
 		return
 	}

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -91,9 +92,7 @@ func unknownKey(e entry, path string, t reflect.Type) *Error {
 		hint = "use --set " + e.key + "=VALUE"
 	} else if near := Nearest(e.key, names); near != "" {
 		hint = "did you mean \"" + near + "\"?"
-	} else if place := elsewhere(e.key); place != "" {
-		hint = place
-	} else if place := elsewhere(camelCase(e.key)); camelCase(e.key) != "" && place != "" {
+	} else if place := cmp.Or(elsewhere(e.key), elsewhere(camelCase(e.key))); place != "" {
 		hint = place
 	} else if place := meantKey(e.key, names); place != "" {
 		hint = place

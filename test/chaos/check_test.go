@@ -170,14 +170,19 @@ func (r *runningCase) checkGaps(what, text string) {
 	r.t.Logf("%s lacks %d of %d lines, lines %d to %d may be lost, gaps: %v", what, missing, r.d.lines, r.shown+1, min(upTo, r.d.lines), receipt.Log.Missing)
 }
 
+// printedLine is line n of an attempt, as testdata/job/driver.py prints it.
+func printedLine(attempt, n int) string {
+	return fmt.Sprintf("attempt %d line %d %s\n", attempt, n, strings.Repeat("x", n*37%400))
+}
+
 // asLong is up to which line a log that was truncated after line n is as long as before: Ray goes on at its old place (logread.py).
 func asLong(n int) int {
-	had, size := 0, func(line int) int { return len(fmt.Sprintf("attempt 1 line %d ", line)) + line*37%400 }
+	had := 0
 	for line := 1; line <= n; line++ {
-		had += size(line)
+		had += len(printedLine(1, line))
 	}
 	for ; had > 0; n++ {
-		had -= size(n + 1)
+		had -= len(printedLine(1, n+1))
 	}
 	return n
 }
@@ -198,7 +203,7 @@ func gaps(text string, lines, shown, upTo int) (missing int, wrong []string) {
 			wrong = append(wrong, fmt.Sprintf("line %d comes after line %d", n, last))
 		}
 		last = n
-		whole[n] = l == fmt.Sprintf("attempt %d line %d %s\n", a, n, strings.Repeat("x", n*37%400))
+		whole[n] = l == printedLine(a, n)
 	}
 	for n := 1; n <= lines; n++ {
 		if whole[n] {

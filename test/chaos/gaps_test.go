@@ -3,7 +3,6 @@
 package chaos
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -20,7 +19,7 @@ func printedLines(lines int, without ...int) string {
 			left = left || w == n
 		}
 		if !left {
-			fmt.Fprintf(&b, "attempt 1 line %d %s\n", n, strings.Repeat("x", n*37%400))
+			b.WriteString(printedLine(1, n))
 		}
 	}
 	return b.String()

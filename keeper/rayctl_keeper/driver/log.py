@@ -177,7 +177,7 @@ class DriverLog:
             if self._current is None:
                 return
             number = _number(self._current)
-            self._begun[int(number.partition(".")[0] or 0)] = self.begins_at
+            self._begun[self._attempt()] = self.begins_at
             self._current = self._before = None
             self._sync()
             self._base, self.missing = 0, []

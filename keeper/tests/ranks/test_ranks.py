@@ -14,6 +14,7 @@ import unittest
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.dirname(HERE))
 
+from rayctl_keeper.driver import rayjob
 from rayctl_keeper.ranks import guard, main
 
 
@@ -197,6 +198,8 @@ class Shown(unittest.TestCase):
         self.assertEqual(main.used_memory("Memory on the node (IP: 192.0.2.2, ID: 31d2) was 3.34GB used / 23.54GB limit (0.14)"),
                          ": 3.34GB of 23.54GB were used (RAY_memory_usage_threshold sets how much may be)")
         self.assertEqual(main.used_memory("other words"), "")
+        for message in "was 3.34GB used / 23.54GB limit", " was running was 7.67GB / 23.54GB (0.325958)":  # the program of ranks is sent alone, without rayjob.py
+            self.assertEqual(main.used_memory(message), ": " + rayjob.low_memory(message))
 
     def test_a_node_that_refuses_is_no_node_that_is_waited_for(self):
         async def begin():
